@@ -1,0 +1,11 @@
+# embed.cmake - writes text files as a C array of { name, text } (see generated.cmake).
+set(body "")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} hex HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+  string(MAKE_C_IDENTIFIER ${name} id)
+  string(APPEND body "static const unsigned char text_${id}[] = {${bytes}0};\n")
+  string(APPEND rows "    {\"${name}\", (const char *)text_${id}},\n")
+endforeach()
+file(WRITE ${OUT} "/* Generated from kernels/ by cmake/embed.cmake. */\n${body}\ntypedef struct KernelSource { const char *name, *text; } KernelSource;\nextern const KernelSource ipu_kernel_sources[];\nconst KernelSource ipu_kernel_sources[] = {\n${rows}    {0, 0},\n};\n")

@@ -1,0 +1,132 @@
+/* kernel.h - the device kernels: contracts, costs, host references, specialised objects.
+ *
+ * A family is one kernels/NAME.S and one src/kernel/NAME.c. A spec is a family with its parameters;
+ * from a spec alone follow: operands, scalars, symbol, -D defines of the specialised object, cycles
+ * from call to return (launch and join included, sampling not), and the reference result. Planner,
+ * tile expansion, placement, emission and tests all read the contract.
+ *
+ * Calling convention (memory-boot-package.md 3.1, ours): supervisor `call $m10, symbol`; operands'
+ * addresses in $m2, $m3, ... in contract order (outputs first), then scalars in the following
+ * registers, the last usable is $m9. $m11 is the stack; $m0..$m9 and all worker state are lost.
+ * Kernels that need more than 8 arguments take a pointer to a constant block instead (none yet). */
+#ifndef IPU_KERNEL_KERNEL_H
+#define IPU_KERNEL_KERNEL_H
+
+#include "as/as.h"
+#include "obj/obj.h"
+#include "target/target.h"
+#include "tensor/tensor.h"
+
+enum { KERNEL_PARAMETERS = 12, KERNEL_OPERANDS = 8, KERNEL_DEFINES = 12 };
+
+typedef enum KernelFamily {
+    KERNEL_GEMM,
+    KERNEL_REDUCE_SUM,
+    KERNEL_ADD,
+    KERNEL_GELU,
+    KERNEL_BIAS_GELU,
+    KERNEL_LAYER_NORM,
+    KERNEL_SOFTMAX,
+    KERNEL_ATTENTION_MERGE,
+    KERNEL_CAST,
+    KERNEL_PACK,
+    KERNEL_UNPACK,
+    KERNEL_COPY,
+    KERNEL_FILL_ZERO,
+    KERNEL_FAMILIES
+} KernelFamily;
+
+/* Parameters by family; unused ones are 0. Every index is named here once. */
+enum { /* KERNEL_GEMM: C[rows, columns] (+)= L[rows, inner] W[inner, columns]; C is F16.
+          L: Left order, W: the stream of 512-byte micro-panels [column group][inner group],
+          C: Left order (or packed: panels of 16 rows x 16 columns, groups of all columns). */
+       GEMM_PRECISION, /* F16 or F8F143 */
+       GEMM_ROWS, GEMM_INNER, GEMM_COLUMNS, /* physical; inner % 16 (32 F8) = 0, columns % 16 = 0 */
+       GEMM_ACCUMULATE,  /* 1: adds to C; 0: initialises C */
+       GEMM_INTERLEAVED, /* 1: weights in interleaved memory, ld128putcs */
+       GEMM_PACKED,      /* 1: packed output order */
+       GEMM_SCALE        /* F8: sum of the operands' exponents */
+};
+enum { REDUCE_ELEMENTS, REDUCE_PARTIALS /* in all, >= 2: seed and a dense stack of the others */ };
+enum { /* ADD: out = a + b; b has panels x columns elements and is repeated over rows in each panel:
+          element e of a is [panel][row][column]. rows = 1 means equal sizes. */
+       ADD_PANELS, ADD_ROWS, ADD_COLUMNS };
+enum { GELU_ELEMENTS };
+enum { BIAS_GELU_PANELS, BIAS_GELU_ROWS, BIAS_GELU_COLUMNS };
+enum { /* LAYER_NORM: row-major [rows, columns], operands out, x, scale, bias */
+       LAYER_NORM_ROWS, LAYER_NORM_COLUMNS, LAYER_NORM_EPSILON_BITS };
+enum { /* SOFTMAX: scores F16 Left [rows, padded keys] -> exponentials (same order, padding zero) and
+          statistics F32 [2, rows] (scaled maximum, sum); scale = F32 bits */
+       SOFTMAX_ROWS, SOFTMAX_KEYS, SOFTMAX_PADDED_KEYS, SOFTMAX_SCALE_BITS };
+enum { /* ATTENTION_MERGE: state F32, values F16 Left [rows, padded columns], statistics.
+          final writes F16 row-major [rows, columns] */
+       MERGE_ROWS, MERGE_COLUMNS, MERGE_PADDED_COLUMNS, MERGE_INITIAL, MERGE_FINAL };
+enum { CAST_FROM, CAST_TO, CAST_ELEMENTS, CAST_SCALE };
+enum { /* PACK: row-major [matrices, rows, columns] F16, row pitch in elements -> order, physical
+          extents, padding written as zero. UNPACK is the inverse (padding skipped). */
+       PACK_ORDER, PACK_MATRICES, PACK_ROWS, PACK_COLUMNS, PACK_PHYSICAL_ROWS,
+       PACK_PHYSICAL_COLUMNS, PACK_ROW_BLOCK, PACK_PITCH };
+enum { /* COPY: rows of bytes with pitches; everything a multiple of 4; out and in do not overlap */
+       COPY_ROWS, COPY_ROW_BYTES, COPY_OUT_PITCH, COPY_IN_PITCH };
+enum { FILL_BYTES };
+
+typedef struct KernelSpec {
+    uint16_t family;
+    int32_t p[KERNEL_PARAMETERS];
+} KernelSpec;
+
+typedef enum PaddingNeed { PADDING_ANYTHING, PADDING_FINITE, PADDING_ZERO } PaddingNeed;
+
+typedef struct OperandContract {
+    const char *name;
+    bool output;      /* written (and maybe read) */
+    bool reads_old;   /* an output whose old contents matter */
+    Precision precision;
+    Order order;
+    uint32_t bytes;   /* payload, physical */
+    uint32_t align;
+    uint8_t memory_class; /* MEMORY_INTERLEAVED: must be; MEMORY_STANDARD: anywhere */
+    uint32_t tail;    /* bytes that may be read past the payload (values do not matter) */
+    uint8_t need;     /* PaddingNeed on entry */
+    uint8_t held;     /* PaddingNeed that holds for the padding after the call (outputs) */
+    int8_t in_place;  /* this output may be the same buffer as that operand; -1: none */
+} OperandContract;
+
+typedef struct KernelContract {
+    uint32_t operand_count;
+    OperandContract operands[KERNEL_OPERANDS]; /* outputs first, in register order */
+    uint16_t separate[KERNEL_OPERANDS]; /* bit j of [i]: operands i and j in different elements */
+    uint32_t scalar_count;
+    int32_t scalars[KERNEL_OPERANDS];   /* register values after the operands */
+    uint32_t define_count;              /* the specialised object: */
+    struct { char name[28]; int32_t value; } defines[KERNEL_DEFINES];
+    char symbol[64];                    /* entry; objects with equal source and defines are shared */
+    uint32_t stack_bytes;
+} KernelContract;
+
+/* Fails, naming the parameter, when the family can not do it. */
+Status kernel_contract(const KernelSpec *spec, KernelContract *out);
+/* From the issue of the first instruction after the call to the return: closed formula. */
+uint64_t kernel_cycles(const KernelSpec *spec);
+/* FLOP or element operations that count as useful, for reports. */
+uint64_t kernel_useful_cycles(const KernelSpec *spec);
+/* What the device computes, on host memory (operands in contract order). Bit-exact where the family
+ * file says so, else within the family's tolerance. */
+Status kernel_reference(const KernelSpec *spec, void *const *operands);
+const char *kernel_family_name(KernelFamily family);
+void kernel_spec_print(Text *text, const KernelSpec *spec);
+bool kernel_spec_equal(const KernelSpec *a, const KernelSpec *b);
+
+/* One specialised object per distinct (source, defines): assembled on demand, cached on disk by
+ * content under cache_folder() (NULL cache: no disk). runtime.S is always among them. */
+typedef struct KernelObjects { /* memory in the arena */
+    AsObject **objects;
+    const char **names;
+    uint32_t count;
+    uint32_t cache_hits;
+} KernelObjects;
+Status kernels_build(Arena *arena, const KernelSpec *specs, size_t count, const char *cache,
+                     Pool *pool, KernelObjects *out);
+const char *kernel_source(const char *name); /* embedded kernels/NAME, NULL when unknown */
+
+#endif

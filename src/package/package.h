@@ -1,0 +1,101 @@
+/* package.h - .ipuexe files: one package holds the machine code of all 1,472 tiles and everything
+ * that run, classify, inspect and explain need. Cap'n Proto, schemas/application.capnp; the C++ that
+ * the library needs stays in one file behind this header. Validated on write and on read
+ * (memory-boot-package.md 4.3); a hostile file gives an error with the field's name. */
+#ifndef IPU_PACKAGE_PACKAGE_H
+#define IPU_PACKAGE_PACKAGE_H
+
+#include "emit/emit.h"
+
+typedef struct PackageSegment {
+    uint32_t address, memory_bytes, flags;
+    const uint8_t *data;
+    uint32_t data_bytes;
+} PackageSegment;
+
+typedef struct PackageTile {
+    uint32_t physical, entry, command_address, diagnostic_address;
+    PackageSegment *segments;
+    uint32_t segment_count;
+    uint32_t steps_start, steps_end; /* ours: where the counted steps begin and end */
+} PackageTile;
+
+typedef struct PackageSlice {
+    uint32_t tile; /* physical */
+    uint32_t address;
+    uint64_t file_offset, bytes;
+} PackageSlice;
+
+typedef struct PackageBinding {
+    const char *name, *dtype;
+    Shape shape;
+    PackageSlice *slices; /* raw shard bytes, in shard-and-replica order of the format */
+    uint32_t slice_count;
+    Format format;        /* ours: the layout (JSON text in the file) */
+} PackageBinding;
+
+typedef struct PackageText { /* ours: named texts: "model", "recipe", "graph", "mid", ... */
+    const char *name, *text;
+} PackageText;
+
+typedef struct PackagePhase { /* ours: an exchange phase */
+    const char *operation;
+    uint32_t transfers, bound, horizon;
+    bool in_repeat;
+    uint64_t words_received; /* per execution, over all tiles: checked by a verifying run */
+} PackagePhase;
+
+typedef struct PackageSymbol {
+    const char *name;
+    uint32_t address;
+} PackageSymbol;
+typedef struct PackageRegion {
+    uint32_t physical, address, bytes; /* physical 0xffffffff: every tile */
+    const char *name;
+} PackageRegion;
+
+typedef struct PackageCall {
+    const char *name;
+    uint32_t command, phases, invocations;
+} PackageCall;
+
+typedef struct PackageAllocation { /* ours: memory map of a tile class, for explain --stage memory */
+    uint32_t tile, address, bytes, first, last; /* logical tile; lifetime in steps */
+    const char *name;
+} PackageAllocation;
+
+typedef struct Package { /* memory in the arena */
+    const char *compiler_version;
+    uint32_t tiles_used; /* logical */
+    PackageTile *tiles;
+    uint32_t tile_count;
+    PackageBinding *inputs, *outputs, *weights;
+    uint32_t input_count, output_count, weight_count;
+    PackageCall *calls;
+    uint32_t call_count;
+    PackageSymbol *symbols;
+    uint32_t symbol_count;
+    PackageRegion *regions;
+    uint32_t region_count;
+    PackagePhase *phases;
+    uint32_t phase_count;
+    PackageText *texts;
+    uint32_t text_count;
+    PackageAllocation *allocations;
+    uint32_t allocation_count;
+    uint32_t startup_mark;
+} Package;
+
+Status package_check(const Package *package);
+Status package_encode(const Package *package, Bytes *out);      /* checks first */
+Status package_write(const Package *package, const char *path);
+Status package_decode(Arena *arena, const char *name, const uint8_t *data, size_t count, Package *out);
+Status package_read(Arena *arena, const char *path, Package *out); /* data lives in the arena */
+const char *package_text(const Package *package, const char *name); /* NULL: none */
+
+/* Host tensor (row-major, the binding's precision) <-> the binding's raw slices. */
+Status binding_pack(const PackageBinding *binding, const void *logical, uint8_t *raw);
+Status binding_unpack(const PackageBinding *binding, const uint8_t *raw, void *logical);
+uint64_t binding_raw_bytes(const PackageBinding *binding);
+
+#endif
