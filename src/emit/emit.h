@@ -19,12 +19,13 @@ Status emit_size(Arena *arena, const TileProgram *program, EmitSizes *out);
 typedef struct ImageSegment {
     uint32_t address, bytes; /* bytes in memory, >= data_bytes */
     const uint8_t *data;
-    uint32_t data_bytes;     /* the rest is zero */
-    uint32_t flags;          /* 1 read, 2 write, 4 execute */
-    const char *name;        /* for the debug map */
+    uint32_t data_bytes; /* the rest is zero */
+    uint32_t flags;      /* 1 read, 2 write, 4 execute */
+    const char *name;    /* for the debug map */
 } ImageSegment;
 
-typedef struct CodeMark { /* where the code of a step begins, for profiles and `explain --stage code` */
+typedef struct CodeMark { /* where the code of a step begins, for profiles and `explain --stage
+                             code` */
     uint32_t address, step;
 } CodeMark;
 
@@ -43,8 +44,9 @@ typedef struct Images { /* all 1,472, in physical order; equal segments share th
     uint32_t count;
 } Images;
 
-/* Parameter data is added by the package writer from the bindings' layouts. */
-Status emit_images(Arena *arena, const TileProgram *program, const Placement *placement,
+/* Parameter data is added by the package writer from the bindings' layouts. arenas: one per worker
+ * of the pool; they own the result. rows: [phase][tile]. */
+Status emit_images(Arena *arenas, const TileProgram *program, const Placement *placement,
                    Row *const *rows, const LinkImage *linked, Pool *pool, Images *out);
 
 #endif

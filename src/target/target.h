@@ -29,6 +29,8 @@ enum {
     STATE_BYTES = 0x6e0,
     STATE_COMPLETION = 0,    /* word: 1 when the program has ended */
     STATE_COMMAND = 12,      /* word: the host's order at a rendezvous (docs/decisions) */
+    STATE_PROGRAM = 16,      /* word: address of the generated program */
+    STATE_LOGICAL = 20,      /* word: logical tile number, seeds the random generators */
     STATE_WORKER_BASE = 0xe0, /* worker w: + 0x100 * w */
     STATE_STACK = 0x6e0,      /* the supervisor's stack grows down from here */
     DATA_BASE = 0x586e0,
