@@ -1,0 +1,65 @@
+/* cli.h - the ipu-stack command: one function per verb, and what verbs share.
+ *
+ * A verb gets argv[0] = its name. Exit status: 0 good, 1 the work failed, 2 bad usage. Results go to
+ * standard output, messages to standard error. Options are a table; the parser, --help and the
+ * completion read the same table. */
+#ifndef IPU_CLI_CLI_H
+#define IPU_CLI_CLI_H
+
+#include "base/base.h"
+
+typedef int Verb(int argc, char **argv);
+
+Verb cmd_build, cmd_run, cmd_bench, cmd_inspect, cmd_explain, cmd_classify, cmd_profile;
+Verb cmd_as, cmd_dis, cmd_link, cmd_obj, cmd_sim, cmd_kernel;
+Verb bench_digits, bench_exchange, bench_siglip_mlp, bench_gemm, bench_mlp;
+
+typedef enum OptionKind {
+    OPTION_FLAG,   /* bool */
+    OPTION_NUMBER, /* uint64_t: decimal, or 0x... */
+    OPTION_TEXT,   /* const char * */
+    OPTION_LIST    /* TextList: may be given more than once */
+} OptionKind;
+
+typedef ARRAY(const char *) TextList;
+
+typedef struct Option {
+    const char *name; /* "--tiles", or "-o" with no long form */
+    uint8_t kind;     /* OptionKind */
+    void *target;     /* bool *, uint64_t *, const char ** or TextList *: holds the default */
+    const char *value, *help; /* "N", "logical tiles, 1..1472 (default 64)" */
+    uint64_t low, high; /* OPTION_NUMBER: the range; both 0: any */
+} Option;
+
+typedef struct Command {
+    const char *usage; /* "ipu-stack build MODEL [options]" */
+    const char *summary;
+    const Option *options; /* ends with an empty name */
+    uint32_t least, most;  /* positional arguments */
+} Command;
+
+/* Parses argv[1..]. Returns -1 to go on, else the exit status (0 after --help, 2 after an error that
+ * was printed). A value follows its option or stands behind "="; "--" ends the options. */
+int command_parse(const Command *command, int argc, char **argv, TextList *positional);
+
+/* Prints "ipu-stack VERB: message" and frees the status; returns 1. */
+int command_fail(const char *verb, Status status);
+
+/* Options every long-running verb has: -v, --log-format, --threads. */
+typedef struct CommonOptions {
+    bool verbose;
+    const char *log_format;
+    uint64_t threads; /* 0: all cores */
+} CommonOptions;
+#define COMMON_OPTIONS(common)                                                                     \
+    {"-v", OPTION_FLAG, &(common).verbose, "", "log every stage to standard error", 0, 0},         \
+        {"--log-format", OPTION_TEXT, &(common).log_format, "text|json", "format of the log", 0,   \
+         0},                                                                                       \
+    {                                                                                              \
+        "--threads", OPTION_NUMBER, &(common).threads, "N", "host threads (default: all cores)",   \
+            1, 256                                                                                 \
+    }
+/* Sets the log up; false (after a message) when the options are wrong. */
+bool common_apply(const char *verb, const CommonOptions *common);
+
+#endif
