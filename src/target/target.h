@@ -59,11 +59,20 @@ uint32_t target_logical(uint32_t physical);
 
 /* Route from physical s to physical d (s != d), exchange.md 3.2. */
 int target_route_time(uint32_t s, uint32_t d);  /* T: mux select at S + T + 1 */
-int target_direction(uint32_t s, uint32_t d);   /* 1 or 2 */
+uint32_t target_direction(uint32_t s, uint32_t d); /* 1 or 2 */
 static inline int target_row(uint32_t physical) /* write event = mux event + 52 + 2 * row */
 {
     return (int)(physical >> 6);
 }
+
+/* The two tiles of a hardware pair share the 64-bit exchange resource. */
+static inline uint32_t target_partner(uint32_t physical)
+{
+    return physical ^ 2;
+}
+/* The member of d's pair that is reached one event earlier from s, and that therefore owns the
+ * source select of a 64-bit receive (exchange.md 3.10). */
+uint32_t target_early_member(uint32_t s, uint32_t d);
 
 /* Memory element of an address; elements of region 1 are pairs (exchange.md 4). Two accesses can
  * only conflict when these are equal. */
