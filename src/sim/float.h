@@ -1,40 +1,53 @@
 /* float.h - the auxiliary lane of a worker: floating point, accumulators, AMP, random numbers.
  *
- * Semantics: docs/simulator.md and the choices listed there. One function per encoding form; the
- * core looks it up once per decoded instruction. The core executes the main lane of a bundle first
- * and applies its loads to the ARF after the auxiliary lane: so a handler sees the registers as they
- * were before the bundle. */
+ * Semantics: docs/simulator-float.md, with the choices listed there. One function per encoding form;
+ * the core looks it up once per decoded instruction. The core executes the main lane of a bundle
+ * first and applies its loads to the ARF after the auxiliary lane: so a handler sees the registers
+ * as they were before the bundle. */
 #ifndef IPU_SIM_FLOAT_H
 #define IPU_SIM_FLOAT_H
 
 #include "isa/isa.h"
 
+/* The 32 accumulators are kept as the matrix unit uses them: $AACC[2n] is live[n], the sums being
+ * made; $AACC[2n + 1] is chain[n], results on their way out and partials on their way in. n = 0..7
+ * are the units of set 0, 8..15 those of set 1. float_acc() translates. */
 typedef struct FloatState { /* of one worker */
-    uint32_t a[16];   /* $a0..$a7 hold values; $a8..$a15 always read zero and stay zero */
-    uint32_t acc[32]; /* $AACC, F32 bits */
-    uint32_t status, control;    /* FP_STS, FP_CTL */
-    uint32_t formats, scale;     /* FP_NFMT, FP_SCL */
+    uint32_t a[16]; /* $a0..$a7 hold values; $a8..$a15 always read zero and stay zero */
+    uint32_t live[16], chain[16]; /* F32 bits */
+    uint32_t status, control;     /* FP_STS, FP_CTL */
+    uint32_t formats, scale;      /* FP_NFMT, FP_SCL */
     uint32_t tas;
-    uint32_t prng[4];            /* PRNG_0_0, 0_1, 1_0, 1_1 */
+    uint32_t prng[4]; /* PRNG_0_0, 0_1, 1_0, 1_1 */
 } FloatState;
 
-/* The common weights of a tile: raw as loaded, and expanded for the matrix unit. */
+static inline uint32_t *float_acc(FloatState *state, uint32_t index) /* $AACC[index], 0..31 */
+{
+    return (index & 1 ? state->chain : state->live) + index / 2;
+}
+
+/* The common weights of a tile (CWEI): raw as loaded, and spread out for the matrix unit at the
+ * first use after a change. Zeroed memory is a valid, cleared store. */
 typedef struct Weights {
-    uint64_t raw[64];
-    _Alignas(64) float half[64][4]; /* the four halves of an entry as F32 */
-    uint64_t half_valid;            /* bit i: half[i] matches raw[i] */
+    uint64_t raw[64]; /* entry 32 * set + 4 * unit + column */
+    uint32_t spread;  /* which of the forms below `lane` or `single` holds; 0: none */
+    union {
+        double lane[4][8][16]; /* F16 and F8: [column][lane of the entry][8 * set + unit] */
+        float single[8][16];   /* F32: [2 * column + word][8 * set + unit] */
+    };
 } Weights;
 void weights_write(Weights *weights, uint32_t index, uint64_t value);
 void weights_clear(Weights *weights);
 
 /* Executes; returns 0, or the exception type to take (5: floating point, 9: invalid operand), in
  * which case nothing but the status flags changed. */
-typedef uint32_t FloatExecute(FloatState *state, const Weights *weights, const int32_t *operand);
+typedef uint32_t FloatExecute(FloatState *state, Weights *weights, const int32_t *operand);
 
 /* The handler of an auxiliary form, or NULL when the form is not one of this lane's. */
 FloatExecute *float_handler(Form form);
 
-/* uget / uput by index in the upper space (csr - 0x100). */
+/* uget / uput by index in the upper space (csr - 0x100). Unknown indices read 0 and ignore writes;
+ * the instructions themselves take exception 9 for them. */
 uint32_t float_get_csr(const FloatState *state, uint32_t index);
 void float_put_csr(FloatState *state, uint32_t index, uint32_t value);
 
