@@ -18,12 +18,7 @@ static Status resolve_calls(Arena *arena, const LinkImage *linked, ProgramTables
         TRY(call_info(&program->classes.items[c].spec, linked, &out->calls[c]));
     out->copies = arena_array(arena, CallInfo, program->copies.count);
     for (size_t c = 0; c < program->copies.count; c++) {
-        const LocalCopy *copy = &program->copies.items[c];
-        KernelSpec spec = {.family = KERNEL_COPY,
-                           .p = {[COPY_ROWS] = (int32_t)copy->rows,
-                                 [COPY_ROW_BYTES] = (int32_t)copy->row_bytes,
-                                 [COPY_OUT_PITCH] = (int32_t)copy->out_pitch,
-                                 [COPY_IN_PITCH] = (int32_t)copy->in_pitch}};
+        KernelSpec spec = local_copy_spec(&program->copies.items[c]);
         TRY(call_info(&spec, linked, &out->copies[c]));
     }
     return STATUS_OK;

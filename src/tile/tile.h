@@ -49,6 +49,15 @@ typedef struct LocalCopy { /* rows of bytes within a tile; a KERNEL_COPY spec */
     uint32_t rows, row_bytes, out_pitch, in_pitch;
 } LocalCopy;
 
+static inline KernelSpec local_copy_spec(const LocalCopy *copy)
+{
+    return (KernelSpec){.family = KERNEL_COPY,
+                        .p = {[COPY_ROWS] = (int32_t)copy->rows,
+                              [COPY_ROW_BYTES] = (int32_t)copy->row_bytes,
+                              [COPY_OUT_PITCH] = (int32_t)copy->out_pitch,
+                              [COPY_IN_PITCH] = (int32_t)copy->in_pitch}};
+}
+
 typedef struct Endpoint {
     uint32_t tile;
     BufferRef at;

@@ -1,0 +1,57 @@
+/* compile.h - the pipeline: from a graph to a package. The only part that knows the order of
+ * stages.
+ *
+ * A Compilation keeps every representation, so that each can be printed, checked and compared; it
+ * is filled up to the stage that was asked for. Same graph and options: same bytes, for any number
+ * of threads. */
+#ifndef IPU_COMPILE_COMPILE_H
+#define IPU_COMPILE_COMPILE_H
+
+#include "models/models.h"
+#include "package/package.h"
+
+typedef enum Stage {
+    STAGE_PLAN,
+    STAGE_MID,
+    STAGE_TILE,
+    STAGE_EXCHANGE, /* scheduled, no addresses */
+    STAGE_MEMORY,   /* kernels built, everything placed */
+    STAGE_PACKAGE
+} Stage;
+
+typedef struct CompileOptions {
+    PlanOptions plan;
+    const char *recipe;       /* JSON text of a recipe to follow instead of searching; or NULL */
+    const char *recipe_name;  /* for messages */
+    const char *kernel_cache; /* folder; NULL: no cache on disk */
+    const Tensors *weights;   /* baked into the package; NULL: bindings only */
+    const Model *model;       /* for the package's text, preprocessing, labels; may be NULL */
+} CompileOptions;
+
+typedef struct Compilation {
+    Arena arena;
+    Arena *worker_arenas; /* one per thread of the pool */
+    unsigned worker_count;
+    const Graph *graph;
+    Recipe *recipe;
+    Mid mid;
+    TileProgram program;
+    Schedule schedule;
+    KernelObjects objects;
+    LinkImage linked;
+    EmitSizes sizes;
+    Placement placement;
+    Row **rows; /* [phase][tile] */
+    Images images;
+    Package package;
+    double plan_seconds, schedule_seconds;
+} Compilation;
+
+Status compile(const Graph *graph, const CompileOptions *options, Pool *pool, Stage until,
+               Compilation *out);
+void compilation_free(Compilation *compilation);
+
+/* Fills the package from the images, bindings, schedule and placement (bindings.c). */
+Status compile_package(Compilation *compilation, const CompileOptions *options);
+
+#endif
