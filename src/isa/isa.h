@@ -14,7 +14,11 @@
 
 #include "base/base.h"
 
-enum { ISA_OPERANDS = 6 };
+enum {
+    ISA_OPERANDS = 6,
+    ISA_TEXT_OPERANDS = 7,    /* sendpicp: four operands and three parts of the payload */
+    ISA_REGION_BASE = 0x4c000 /* addresses of run count from here (choice of the chip: SRAM base) */
+};
 
 typedef enum Form {
     FORM_INVALID,
@@ -70,18 +74,51 @@ typedef struct FormInfo {
     bool coissue;         /* may stand in a bundle */
     uint16_t flags;
     uint8_t operand_count;
-    OperandInfo operands[ISA_OPERANDS];
+    OperandInfo operands[ISA_OPERANDS]; /* A, B, C ... */
 } FormInfo;
 
 typedef struct Insn {
-    uint16_t form;  /* Form */
-    uint8_t words;  /* 1, or 2 with a payload */
-    bool bundled;   /* bit 31 of bundle members */
+    uint16_t form; /* Form */
+    uint8_t words; /* 1, or 2 with a payload */
+    bool bundled;  /* bit 31 of bundle members */
     int32_t operand[ISA_OPERANDS];
     uint32_t payload; /* second word of FORM_TWO_WORDS */
 } Insn;
 
 const FormInfo *isa_form(Form form);
+
+/* How one form, or an alias of it, is written: for the assembler and the printer. Position i of the
+ * text holds operand[i]; an operand that is in no position is fixed. One text operand may stand for
+ * two operands (swap16): `source` tells for each operand where it comes from. */
+typedef enum Suffix { SUFFIX_NONE, SUFFIX_INCREMENT, SUFFIX_ADD, SUFFIX_SHIFT, SUFFIX_AT } Suffix;
+typedef enum SyntaxUse { SYNTAX_BOTH, SYNTAX_PARSE, SYNTAX_PRINT, SYNTAX_EXACT } SyntaxUse;
+enum {
+    SYNTAX_FIXED = 0xff,
+    SYNTAX_PAYLOAD = 0x80
+}; /* PAYLOAD + 0 pointer value, 1 selector, 2 source */
+
+typedef struct IsaSyntax {
+    const char *mnemonic;
+    uint16_t form;
+    uint16_t next;                      /* next of the same mnemonic, 0 ends */
+    uint8_t use;                        /* SyntaxUse */
+    uint8_t count;                      /* operands in the text */
+    uint8_t operand[ISA_TEXT_OPERANDS]; /* of text position: form operand, or SYNTAX_PAYLOAD + n */
+    uint8_t suffix[ISA_TEXT_OPERANDS];  /* of text position: Suffix that must follow the register */
+    uint8_t source[ISA_OPERANDS];       /* of operand: text position, or SYNTAX_FIXED */
+    uint8_t fixed[ISA_OPERANDS];        /* its value then */
+} IsaSyntax;
+
+/* The first way to write a mnemonic, in the assembler's order of preference; NULL when unknown. */
+const IsaSyntax *isa_syntax(const char *mnemonic, size_t length);
+const IsaSyntax *isa_syntax_next(const IsaSyntax *syntax);
+const char *isa_suffix(Suffix suffix); /* "", "++", "+=", ">>", "@" */
+
+/* Smallest and largest value a programmer may give an operand, and the step between values. */
+typedef struct OperandRange {
+    int64_t low, high, step;
+} OperandRange;
+OperandRange isa_operand_range(const OperandInfo *operand);
 
 /* Decodes the word (and, for two-word forms, `next`). Bit 31 marks bundle members; it is taken off
  * and recorded except in forms that fix it. Returns false for words that are no instruction in
@@ -95,8 +132,7 @@ Status isa_encode(const Insn *insn, uint32_t words[2]);
 /* For generated code, whose operands are right by construction: one word, ends the program on a
  * value that does not fit. isa_word(FORM_setzi_mmmn_zi_or_whatever, 8, 0x604). Give all operands
  * of the form in table order. */
-#define isa_word(form, ...)                                                                        \
-    isa_word_of((form), (const int32_t[ISA_OPERANDS]){__VA_ARGS__})
+#define isa_word(form, ...) isa_word_of((form), (const int32_t[ISA_OPERANDS]){__VA_ARGS__})
 uint32_t isa_word_of(Form form, const int32_t operands[ISA_OPERANDS]);
 
 /* Prints one instruction in the assembler's language ("add $m0, $m1, 4"). Returns the length like
