@@ -1,7 +1,7 @@
 /* cli.h - the ipu-stack command: one function per verb, and what verbs share.
  *
- * A verb gets argv[0] = its name. Exit status: 0 good, 1 the work failed, 2 bad usage. Results go to
- * standard output, messages to standard error. Options are a table; the parser, --help and the
+ * A verb gets argv[0] = its name. Exit status: 0 good, 1 the work failed, 2 bad usage. Results go
+ * to standard output, messages to standard error. Options are a table; the parser, --help and the
  * completion read the same table. */
 #ifndef IPU_CLI_CLI_H
 #define IPU_CLI_CLI_H
@@ -28,7 +28,7 @@ typedef struct Option {
     uint8_t kind;     /* OptionKind */
     void *target;     /* bool *, uint64_t *, const char ** or TextList *: holds the default */
     const char *value, *help; /* "N", "logical tiles, 1..1472 (default 64)" */
-    uint64_t low, high; /* OPTION_NUMBER: the range; both 0: any */
+    uint64_t low, high;       /* OPTION_NUMBER: the range; both 0: any */
 } Option;
 
 typedef struct Command {
@@ -38,8 +38,8 @@ typedef struct Command {
     uint32_t least, most;  /* positional arguments */
 } Command;
 
-/* Parses argv[1..]. Returns -1 to go on, else the exit status (0 after --help, 2 after an error that
- * was printed). A value follows its option or stands behind "="; "--" ends the options. */
+/* Parses argv[1..]. Returns -1 to go on, else the exit status (0 after --help, 2 after an error
+ * that was printed). A value follows its option or stands behind "="; "--" ends the options. */
 int command_parse(const Command *command, int argc, char **argv, TextList *positional);
 
 /* Prints "ipu-stack VERB: message" and frees the status; returns 1. */
@@ -51,13 +51,12 @@ typedef struct CommonOptions {
     const char *log_format;
     uint64_t threads; /* 0: all cores */
 } CommonOptions;
-#define COMMON_OPTIONS(common)                                                                     \
-    {"-v", OPTION_FLAG, &(common).verbose, "", "log every stage to standard error", 0, 0},         \
-        {"--log-format", OPTION_TEXT, &(common).log_format, "text|json", "format of the log", 0,   \
-         0},                                                                                       \
-    {                                                                                              \
-        "--threads", OPTION_NUMBER, &(common).threads, "N", "host threads (default: all cores)",   \
-            1, 256                                                                                 \
+#define COMMON_OPTIONS(common)                                                                       \
+    {"-v", OPTION_FLAG, &(common).verbose, "", "log every stage to standard error", 0, 0},           \
+        {"--log-format", OPTION_TEXT, &(common).log_format, "text|json", "format of the log", 0, 0}, \
+    {                                                                                                \
+        "--threads", OPTION_NUMBER, &(common).threads, "N", "host threads (default: all cores)",     \
+            1, 256                                                                                   \
     }
 /* Sets the log up; false (after a message) when the options are wrong. */
 bool common_apply(const char *verb, const CommonOptions *common);

@@ -1,0 +1,91 @@
+/* session.c - see session.h. */
+#include "cli/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+double peak_memory_mib(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_maxrss / 1024.0;
+}
+
+bool path_is_package(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 7 && strcmp(path + length - 7, ".ipuexe") == 0;
+}
+
+static Status compile_session(Session *s, Stage until)
+{
+    double start = seconds_now();
+    graph_init(&s->graph, &s->arena);
+    LogSpan span = log_open("load_graph", "model=%s", s->model.name);
+    Status status = model_graph(&s->model, &s->graph);
+    if (status_ok(status))
+        status = graph_check(&s->graph);
+    if (status_ok(status) && s->has_weights)
+        status = weights_check(&s->graph, &s->weights);
+    log_close(&span);
+    TRY(status);
+    s->options.model = &s->model;
+    s->options.weights = s->has_weights ? &s->weights : NULL;
+    status = compile(&s->graph, &s->options, s->pool, until, &s->compilation);
+    s->build_seconds = seconds_now() - start;
+    return status;
+}
+
+Status session_open(Session *s, const char *model_path, const BuildOptions *options, Stage until)
+{
+    *s = (Session){0};
+    if (strcmp(options->precision, "f16") != 0)
+        return status_error("--precision %s: only f16 is supported", options->precision);
+    s->pool = pool_create((unsigned)options->common.threads);
+    TRY(model_open(&s->arena, model_path, &s->model));
+    if (options->weights) {
+        TRY(tensors_open(options->weights, &s->weights));
+        s->has_weights = true;
+    }
+    if (options->recipe) {
+        TRY(file_read(options->recipe, FILE_LIMIT_TEXT, &s->recipe));
+        s->options.recipe = (const char *)s->recipe.data;
+        s->options.recipe_name = options->recipe;
+    }
+    s->cache = options->no_cache ? NULL : cache_folder();
+    s->options.kernel_cache = s->cache;
+    s->options.plan = (PlanOptions){.tiles = (uint32_t)options->tiles,
+                                    .precision = {.kind = F16},
+                                    .weights_once = options->weights_once,
+                                    .pairs = !options->no_pairs};
+    return compile_session(s, until);
+}
+
+Status session_from_package(Session *s, const Package *package, Stage until)
+{
+    *s = (Session){0};
+    const char *model = package_text(package, "model"), *recipe = package_text(package, "recipe");
+    if (!model || !recipe)
+        return status_error("the package holds no model or recipe text");
+    s->pool = pool_create(0);
+    TRY(model_parse(&s->arena, "the package's model", model, strlen(model), &s->model));
+    s->options.recipe = recipe;
+    s->options.recipe_name = "the package's recipe";
+    s->options.plan = (PlanOptions){.tiles = package->tiles_used, .precision = {.kind = F16}};
+    s->cache = cache_folder();
+    s->options.kernel_cache = s->cache;
+    return compile_session(s, until);
+}
+
+void session_close(Session *s)
+{
+    compilation_free(&s->compilation);
+    graph_free(&s->graph);
+    if (s->has_weights)
+        tensors_free(&s->weights);
+    bytes_free(&s->recipe);
+    free(s->cache);
+    pool_destroy(s->pool);
+    arena_free(&s->arena);
+}

@@ -1,0 +1,54 @@
+/* session.h - what build, explain and bench share: a model or package on the command line made into
+ * a graph and a compilation. */
+#ifndef IPU_CLI_SESSION_H
+#define IPU_CLI_SESSION_H
+
+#include "cli/cli.h"
+#include "compile/compile.h"
+
+typedef struct BuildOptions {
+    CommonOptions common;
+    uint64_t tiles;
+    const char *weights, *recipe, *precision;
+    bool no_cache, weights_once, no_pairs;
+} BuildOptions;
+#define BUILD_OPTIONS_DEFAULT                                                                      \
+    {                                                                                              \
+        .tiles = 64, .precision = "f16"                                                            \
+    }
+#define BUILD_OPTIONS(b)                                                                             \
+    {"--tiles", OPTION_NUMBER, &(b).tiles, "N", "logical tiles, 1..1472 (default 64)", 1, TILES},    \
+        {"--weights", OPTION_TEXT, &(b).weights, "FILE.safetensors", "bake these weights in", 0, 0}, \
+        {"--precision", OPTION_TEXT, &(b).precision, "f16", "storage precision", 0, 0},              \
+        {"--recipe", OPTION_TEXT, &(b).recipe, "FILE", "follow this recipe, do not search", 0, 0},   \
+        {"--weights-once", OPTION_FLAG, &(b).weights_once, "", "store every parameter once", 0, 0},  \
+        {"--no-pairs", OPTION_FLAG, &(b).no_pairs, "", "no 64-bit exchange", 0, 0},                  \
+        {"--no-kernel-cache", OPTION_FLAG, &(b).no_cache, "", "assemble every kernel anew", 0, 0},   \
+        COMMON_OPTIONS((b).common)
+
+typedef struct Session { /* everything that a build needs and makes */
+    Arena arena;
+    Pool *pool;
+    Model model;
+    Graph graph;
+    Tensors weights;
+    bool has_weights;
+    Bytes recipe;
+    char *cache;
+    CompileOptions options;
+    Compilation compilation;
+    double build_seconds;
+} Session;
+
+/* Reads model, weights and recipe; compiles as far as `until`. The session is to be closed in any
+ * case. */
+Status session_open(Session *session, const char *model_path, const BuildOptions *options,
+                    Stage until);
+/* The same from the texts that a package keeps (model and recipe). */
+Status session_from_package(Session *session, const Package *package, Stage until);
+void session_close(Session *session);
+
+bool path_is_package(const char *path);
+double peak_memory_mib(void); /* of this process */
+
+#endif
