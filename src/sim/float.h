@@ -1,9 +1,9 @@
 /* float.h - the auxiliary lane of a worker: floating point, accumulators, AMP, random numbers.
  *
- * Semantics: docs/simulator-float.md, with the choices listed there. One function per encoding form;
- * the core looks it up once per decoded instruction. The core executes the main lane of a bundle
- * first and applies its loads to the ARF after the auxiliary lane: so a handler sees the registers
- * as they were before the bundle. */
+ * Semantics: docs/simulator-float.md, with the choices listed there. One function per encoding
+ * form; the core looks it up once per decoded instruction. The core executes the main lane of a
+ * bundle first and applies its loads to the ARF after the auxiliary lane: so a handler sees the
+ * registers as they were before the bundle. */
 #ifndef IPU_SIM_FLOAT_H
 #define IPU_SIM_FLOAT_H
 
@@ -13,12 +13,13 @@
  * made; $AACC[2n + 1] is chain[n], results on their way out and partials on their way in. n = 0..7
  * are the units of set 0, 8..15 those of set 1. float_acc() translates. */
 typedef struct FloatState { /* of one worker */
-    uint32_t a[16]; /* $a0..$a7 hold values; $a8..$a15 always read zero and stay zero */
+    uint32_t a[16];         /* $a0..$a7 hold values; $a8..$a15 always read zero and stay zero */
     uint32_t live[16], chain[16]; /* F32 bits */
     uint32_t status, control;     /* FP_STS, FP_CTL */
     uint32_t formats, scale;      /* FP_NFMT, FP_SCL */
     uint32_t tas;
-    uint32_t prng[4]; /* PRNG_0_0, 0_1, 1_0, 1_1 */
+    uint32_t prng[4];  /* PRNG_0_0, 0_1, 1_0, 1_1 */
+    uint32_t latch[2]; /* results of set 1 between the two issues of f32sisov2slic */
 } FloatState;
 
 static inline uint32_t *float_acc(FloatState *state, uint32_t index) /* $AACC[index], 0..31 */

@@ -1,0 +1,223 @@
+/* amp.c - the matrix unit: AMP and SLIC instructions.
+ *
+ * A set has eight units. A unit has a live accumulator and an element of the shift chain, and owns
+ * four columns of weights. One issue multiplies the 4 halves, 8 quarters or 1 single of x with one
+ * column of every unit and adds the sum to the unit's accumulator:
+ *
+ *   A = F32(A + (((x0*w0 + x1*w1) + x2*w2) + ...))
+ *
+ * with exact products, sums in double in this order and one rounding to F32 (choice 8; for a single
+ * product exactly rounded). The code is written once, in amp_unit.h, and compiled for each kind of
+ * host; as every operation is a correctly rounded one, and products are exact in double so that
+ * fusing them changes nothing, all versions give the same bits. */
+#include "sim/float_impl.h"
+
+typedef enum Product { HALVES, QUARTERS, SINGLES } Product;
+
+typedef struct Shape { /* of an instruction */
+    Product product;
+    unsigned sets;
+    bool half_in, half_out; /* partials and results: halves or singles */
+} Shape;
+
+INLINE unsigned lanes_of(Product product)
+{
+    return product == HALVES ? 4 : product == QUARTERS ? 8 : 1;
+}
+
+/* ---- Weights ---- */
+
+enum { SPREAD_NONE, SPREAD_HALVES, SPREAD_F152, SPREAD_F143, SPREAD_SINGLES };
+
+static void spread_weights(Weights *weights, uint32_t spread)
+{
+    for (unsigned entry = 0; entry < 64; entry++) {
+        unsigned unit = entry / 4, column = entry % 4;
+        uint64_t raw = weights->raw[entry];
+        if (spread == SPREAD_SINGLES) {
+            weights->single[2 * column][unit] = float_of((uint32_t)raw);
+            weights->single[2 * column + 1][unit] = float_of((uint32_t)(raw >> 32));
+        } else if (spread == SPREAD_HALVES) {
+            Lanes lanes = widen_halves(raw);
+            for (unsigned i = 0; i < 4; i++)
+                weights->lane[column][i][unit] = (double)lanes[i];
+        } else {
+            const float *values = QUARTER_VALUES[spread == SPREAD_F143];
+            for (unsigned i = 0; i < 8; i++)
+                weights->lane[column][i][unit] = (double)values[raw >> 8 * i & 255];
+        }
+    }
+    weights->spread = spread;
+}
+
+INLINE void want_weights(Weights *weights, const FloatState *state, Product product)
+{
+    uint32_t spread = product == HALVES                      ? SPREAD_HALVES
+                      : product == SINGLES                   ? SPREAD_SINGLES
+                      : state->formats & FORMAT_WEIGHTS_F143 ? SPREAD_F143
+                                                             : SPREAD_F152;
+    if (__builtin_expect(weights->spread != spread, 0))
+        spread_weights(weights, spread);
+}
+
+/* ---- Operands ---- */
+
+typedef struct Factors { /* x; of singles only `single` */
+    double lane[8];
+    float single;
+} Factors;
+
+INLINE Factors load_factors(const FloatState *state, int32_t r, Product product)
+{
+    Factors x;
+    if (product == SINGLES) {
+        x.single = float_of(load_register(state, r));
+    } else if (product == HALVES) {
+        Lanes lanes = widen_halves(load_pair(state, r));
+        for (unsigned i = 0; i < 4; i++)
+            x.lane[i] = (double)lanes[i];
+    } else { /* the product scale goes to x: a power of two, exact */
+        const float *values = QUARTER_VALUES[(state->formats & FORMAT_VALUES_F143) != 0];
+        double scale = (double)scale_factor(state);
+        uint64_t raw = load_pair(state, r);
+        for (unsigned i = 0; i < 8; i++)
+            x.lane[i] = (double)values[raw >> 8 * i & 255] * scale;
+    }
+    return x;
+}
+
+/* Two partials a set, those of set 0 first. */
+INLINE Lanes load_partials(Issue *issue, const FloatState *state, int32_t r, Shape shape)
+{
+    if (!shape.half_in)
+        return load_singles(state, r);
+    Lanes lanes = widen_halves(shape.sets == 2 ? load_pair(state, r) : load_register(state, r));
+    return single_finish(&issue->flags, lanes, lanes, lanes);
+}
+
+INLINE uint64_t low_word(Lanes lanes)
+{
+    uint64_t words[2];
+    memcpy(words, &lanes, sizeof words);
+    return words[0];
+}
+
+INLINE uint64_t high_word(Lanes lanes)
+{
+    uint64_t words[2];
+    memcpy(words, &lanes, sizeof words);
+    return words[1];
+}
+
+/* Results of set 0 and set 1 in the destination's format. */
+INLINE uint64_t results_of(Issue *issue, Lanes results, Shape shape)
+{
+    return shape.half_out ? halves_converted(issue, results) : low_word(results);
+}
+
+INLINE void store_results(FloatState *state, int32_t r, uint64_t results, Shape shape)
+{
+    if (shape.half_out && shape.sets == 1)
+        store_register(state, r, (uint32_t)results);
+    else
+        store_pair(state, r, results);
+}
+
+/* ---- Sums that are not finite: the only ones with events ---- */
+
+static bool is_finite(double value)
+{
+    return value - value == 0;
+}
+
+/* `sums` are the accumulators before, `next` after. Only units below `units` of each set count. */
+static __attribute__((noinline)) void special_sums(uint32_t *flags, const Factors *x,
+                                                   const Weights *weights, unsigned column,
+                                                   Shape shape, unsigned units,
+                                                   const uint32_t *sums, uint32_t *next)
+{
+    for (unsigned i = 0; i < 8 * shape.sets; i++) {
+        uint32_t magnitude = next[i] & 0x7fffffff;
+        if (i % 8 >= units || magnitude < SINGLE_INF)
+            continue;
+        if (magnitude > SINGLE_INF) {
+            *flags |= FLAG_INV;
+            next[i] = SINGLE_NAN;
+            continue;
+        }
+        bool overflow = is_finite((double)float_of(sums[i]));
+        if (shape.product == SINGLES)
+            overflow &=
+                is_finite((double)x->single) && is_finite((double)weights->single[column][i]);
+        for (unsigned lane = 0; shape.product != SINGLES && lane < lanes_of(shape.product); lane++)
+            overflow &= is_finite(x->lane[lane]) && is_finite(weights->lane[column][lane][i]);
+        *flags |= overflow ? FLAG_OFLO : 0;
+    }
+}
+
+/* f32sisov2slic, second issue: the entry of set 1 takes its partials together with the products. */
+static void enter_partials(uint32_t *flags, const Factors *x, const float *column, Lanes partials,
+                           const uint32_t *sums, uint32_t *next)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        float sum = float_of(sums[i]), partial = partials[i];
+        double product = (double)x->single * (double)column[i];
+        float result = sum_of_three(product, (double)partial, (double)sum);
+        bool operands_finite =
+            is_finite(product) && is_finite((double)partial) && is_finite((double)sum);
+        next[i] = result == result ? float_bits(result) : SINGLE_NAN;
+        if (result != result)
+            *flags |= FLAG_INV;
+        else if (!is_finite((double)result) && operands_finite)
+            *flags |= FLAG_OFLO;
+    }
+}
+
+/* ---- One version for each kind of host ---- */
+
+#define AMP_JOIN(name, host) name##_##host
+#define AMP_EXPAND(name, host) AMP_JOIN(name, host)
+#define AMP_NAME(name) AMP_EXPAND(name, AMP_HOST)
+
+#define AMP_HOST portable
+#define AMP_TARGET
+#define AMP_BYTES 16
+#include "sim/amp_unit.h"
+
+#if defined(__x86_64__)
+#define AMP_HOST avx2
+#define AMP_TARGET __attribute__((target("avx2,fma,f16c")))
+#define AMP_BYTES 32
+#include "sim/amp_unit.h"
+
+#define AMP_HOST avx512
+#define AMP_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,f16c")))
+#define AMP_BYTES 64
+#include "sim/amp_unit.h"
+#endif
+
+AmpHost amp_host(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+        return AMP_AVX512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return AMP_AVX2;
+#endif
+    return AMP_PORTABLE;
+}
+
+FloatExecute *amp_handler(Form form, AmpHost host)
+{
+    switch (host) {
+#if defined(__x86_64__)
+    case AMP_AVX512:
+        return amp_handler_avx512(form);
+    case AMP_AVX2:
+        return amp_handler_avx2(form);
+#endif
+    default:
+        return amp_handler_portable(form);
+    }
+}

@@ -1,0 +1,192 @@
+/* float.c - the table of handlers, the control registers, and the rare cases of narrowing. */
+#include "sim/float_impl.h"
+
+static FloatExecute *const HANDLERS[FORM_COUNT] = {
+#define FLOAT_FORM(form) [FORM_##form] = exec_##form,
+#include "sim/float_forms.def"
+};
+
+FloatExecute *float_handler(Form form)
+{
+    if ((unsigned)form >= FORM_COUNT)
+        return NULL;
+    return HANDLERS[form] ? HANDLERS[form] : amp_handler(form, amp_host());
+}
+
+/* ---- Control registers, upper space of a worker ---- */
+
+enum {
+    CSR_STS,
+    CSR_CLR,
+    CSR_CTL,
+    CSR_PRNG, /* 3..6: four words */
+    CSR_SEED = 7,
+    CSR_TAS,
+    CSR_NFMT,
+    CSR_SCL
+};
+enum {
+    CLEAR_FLAGS = 7,
+    CLEAR_ACCUMULATORS = 8,
+    CONTROL_BITS = CONTROL_ENABLES | CONTROL_RND | CONTROL_ESR | CONTROL_NANOO,
+    FORMAT_BITS = 3,
+    SCALE_BITS = 63
+};
+
+uint32_t float_get_csr(const FloatState *state, uint32_t index)
+{
+    switch (index) {
+    case CSR_STS:
+        return state->status;
+    case CSR_CTL:
+        return state->control;
+    case CSR_PRNG:
+    case CSR_PRNG + 1:
+    case CSR_PRNG + 2:
+    case CSR_PRNG + 3:
+        return state->prng[index - CSR_PRNG];
+    case CSR_TAS:
+        return state->tas;
+    case CSR_NFMT:
+        return state->formats;
+    case CSR_SCL:
+        return state->scale;
+    default: /* FP_CLR and PRNG_SEED read 0 */
+        return 0;
+    }
+}
+
+static void seed(FloatState *state, uint32_t value)
+{
+    uint64_t first = (uint64_t)~value << 32 | value;
+    uint64_t words[2] = {first, rotate_left(first, 13)};
+    memcpy(state->prng, words, sizeof words);
+}
+
+static void clear(FloatState *state, uint32_t what)
+{
+    state->status &= ~(what & CLEAR_FLAGS);
+    if (what & CLEAR_ACCUMULATORS) {
+        memset(state->live, 0, sizeof state->live);
+        memset(state->chain, 0, sizeof state->chain);
+    }
+}
+
+void float_put_csr(FloatState *state, uint32_t index, uint32_t value)
+{
+    switch (index) {
+    case CSR_CLR:
+        clear(state, value);
+        break;
+    case CSR_CTL:
+        state->control = value & CONTROL_BITS;
+        if (value & CONTROL_RND)
+            log_event(LOG_WARN, "FP_CTL.RND has no effect: nearest even", "value=0x%x", value);
+        break;
+    case CSR_PRNG:
+    case CSR_PRNG + 1:
+    case CSR_PRNG + 2:
+    case CSR_PRNG + 3:
+        state->prng[index - CSR_PRNG] = value;
+        break;
+    case CSR_SEED:
+        seed(state, value);
+        break;
+    case CSR_TAS:
+        state->tas = value;
+        break;
+    case CSR_NFMT:
+        state->formats = value & FORMAT_BITS;
+        break;
+    case CSR_SCL:
+        state->scale = value & SCALE_BITS;
+        break;
+    default: /* FP_STS is cleared through FP_CLR only */
+        break;
+    }
+}
+
+HANDLER(uget_aaan_zi)
+{
+    if ((uint32_t)operand[1] > CSR_SCL)
+        return EXCEPTION_INVALID_OP;
+    store_register(state, operand[0], float_get_csr(state, (uint32_t)operand[1]));
+    return 0;
+}
+
+HANDLER(uput_aaan_zi)
+{
+    if ((uint32_t)operand[1] > CSR_SCL)
+        return EXCEPTION_INVALID_OP;
+    float_put_csr(state, (uint32_t)operand[1], load_register(state, operand[0]));
+    return 0;
+}
+
+void float_launch(FloatState *state, uint32_t control, uint32_t formats, uint32_t scale)
+{
+    state->status = 0;
+    state->control = control & CONTROL_BITS;
+    state->formats = formats & FORMAT_BITS;
+    state->scale = scale & SCALE_BITS;
+}
+
+/* ---- Results that are not simply rounded ---- */
+
+static uint32_t special_code(Issue *issue, uint32_t bits, uint32_t code, bool half,
+                             uint32_t largest)
+{
+    uint32_t sign = half ? bits >> 16 & 0x8000 : bits >> 24 & 0x80;
+    uint32_t nan = half ? HALF_NAN : QUARTER_NAN, magnitude = bits & 0x7fffffff;
+    if (magnitude > SINGLE_INF || (magnitude == SINGLE_INF && !half)) {
+        issue->flags |= FLAG_INV;
+        return nan;
+    }
+    if (magnitude == SINGLE_INF)
+        return sign | HALF_INF;
+    if ((code & (half ? 0xffff7fff : 0xffffff7f)) <= largest)
+        return code;
+    issue->flags |= FLAG_OFLO;
+    if (!(issue->control & CONTROL_NANOO))
+        return sign | largest;
+    issue->flags |= FLAG_INV;
+    return nan;
+}
+
+Bits narrow_special(Issue *issue, Bits bits, Bits codes, bool half, uint32_t largest)
+{
+    for (unsigned i = 0; i < 4; i++)
+        codes[i] = special_code(issue, bits[i], codes[i], half, largest);
+    return codes;
+}
+
+static bool is_infinite(float value)
+{
+    return (float_bits(value) & 0x7fffffff) == SINGLE_INF;
+}
+
+Lanes single_special(uint32_t *flags, Lanes x, Lanes y, Lanes result)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        if (result[i] != result[i]) {
+            *flags |= FLAG_INV;
+            result[i] = float_of(SINGLE_NAN);
+        } else if (is_infinite(result[i]) && !is_infinite(x[i]) && !is_infinite(y[i])) {
+            *flags |= FLAG_OFLO;
+        }
+    }
+    return result;
+}
+
+/* ---- Weights ---- */
+
+void weights_write(Weights *weights, uint32_t index, uint64_t value)
+{
+    weights->raw[index % countof(weights->raw)] = value;
+    weights->spread = 0;
+}
+
+void weights_clear(Weights *weights)
+{
+    memset(weights->raw, 0, sizeof weights->raw);
+    weights->spread = 0;
+}
