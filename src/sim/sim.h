@@ -14,10 +14,13 @@
 
 typedef struct Sim Sim;
 
+/* Where sim_call's return address points: outside the memory, reachable by every branch. */
+enum { SIM_RETURN_ADDRESS = 0x1ffffc };
+
 typedef struct SimOptions {
-    uint32_t tiles;    /* 1472; 1 for a single tile without fabric */
-    unsigned threads;  /* 0: all cores */
-    bool verify;       /* check uninitialised reads, stray words (slower) */
+    uint32_t tiles;      /* 1472; 1 for a single tile without fabric */
+    unsigned threads;    /* 0: all cores */
+    bool verify;         /* check uninitialised reads, stray words (slower) */
     uint64_t max_cycles; /* per sim_run: a runaway ends in a fault; 0: 2^62 */
 } SimOptions;
 
@@ -34,14 +37,14 @@ typedef enum SimStop {
     SIM_RENDEZVOUS, /* all tiles wait at a host sync (7 / 15) */
     SIM_COMPLETE,   /* every tile has ended (branch to 0 after completion) */
     SIM_FAULT,
-    SIM_RETURNED    /* single tile entered by sim_call: it returned */
+    SIM_RETURNED /* single tile entered by sim_call: it returned */
 } SimStop;
 
 Status sim_create(const SimOptions *options, Sim **out);
 void sim_destroy(Sim *sim);
 
-/* Memory of a tile: SRAM_BYTES at SRAM_BASE. Writing through the pointer needs sim_invalidate when
- * code changes. */
+/* Memory of a tile: SRAM_BYTES at SRAM_BASE. In verify mode only what sim_write wrote counts as
+ * defined. */
 uint8_t *sim_memory(Sim *sim, uint32_t tile);
 Status sim_write(Sim *sim, uint32_t tile, uint32_t address, const void *data, uint32_t bytes);
 Status sim_read(Sim *sim, uint32_t tile, uint32_t address, void *data, uint32_t bytes);
@@ -52,15 +55,21 @@ void sim_set_entry(Sim *sim, uint32_t tile, uint32_t pc); /* supervisor starts t
 SimStop sim_run(Sim *sim);
 const SimFault *sim_fault(const Sim *sim);
 
-/* Watch: the issue cycle of the instruction at pc on a tile is kept (the last one before the stop). */
+/* Executes one instruction or bundle of one context at pc. SIM_RETURNED, or SIM_FAULT. */
+SimStop sim_step(Sim *sim, uint32_t tile, uint32_t context, uint32_t pc);
+
+/* Any context about to execute pc faults with type IBRK. 0 turns it off. */
+void sim_break(Sim *sim, uint32_t pc);
+
+/* Watch: the issue cycle of the supervisor's instruction at pc on a tile is kept (the last one). */
 void sim_watch(Sim *sim, uint32_t tile, uint32_t pc);
 bool sim_watched(const Sim *sim, uint32_t tile, uint64_t *cycle);
 
 /* Between two host rendezvous. */
-typedef struct SimPhase { /* of every exchange barrier passed since the last rendezvous */
-    uint64_t entered;  /* last cycle in which a taking-part tile finished work before it */
+typedef struct SimPhase {      /* of every exchange barrier passed since the last rendezvous */
+    uint64_t entered;          /* last cycle in which a taking-part tile finished work before it */
     uint64_t released, event0; /* barrier release; event 0 of the rows */
-    uint64_t ended;    /* last row's end, over tiles */
+    uint64_t ended;            /* last row's end, over tiles */
     uint64_t words_sent, words_received;
 } SimPhase;
 const SimPhase *sim_phases(const Sim *sim, uint32_t *count);
@@ -74,13 +83,16 @@ SimCounts sim_counts(const Sim *sim);
 
 /* One context's registers, for the kernel author's bench and for tests. */
 typedef struct SimContext {
-    uint32_t pc, m[16], a[16];
-    uint32_t csr[512];    /* by number, upper space from 0x100 */
-    uint32_t acc[32];     /* F32 bits */
-    uint64_t bundles;     /* issued so far */
+    uint32_t pc, m[16], a[16]; /* of m, the first 12 can be set; $m12, $m13 follow their CSRs */
+    uint32_t csr[512];         /* by number, upper space from 0x100 */
+    uint32_t acc[32];          /* F32 bits */
+    uint64_t bundles;          /* issued so far */
 } SimContext;
 void sim_get_context(const Sim *sim, uint32_t tile, uint32_t context, SimContext *out);
 void sim_set_context(Sim *sim, uint32_t tile, uint32_t context, const SimContext *in);
+/* The common weights, CWEI[0..63]. */
+uint64_t sim_get_weight(const Sim *sim, uint32_t tile, uint32_t index);
+void sim_set_weight(Sim *sim, uint32_t tile, uint32_t index, uint64_t value);
 
 /* Enters code on a single tile as the runtime would: supervisor call (return address in $m10, stack
  * in $m11) or one worker (context 1..6), and runs until it returns / exits or faults. Cycles from
