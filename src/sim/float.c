@@ -143,8 +143,8 @@ static uint32_t special_code(Issue *issue, uint32_t bits, uint32_t code, bool ha
     }
     if (magnitude == SINGLE_INF)
         return sign | HALF_INF;
-    if ((code & (half ? 0xffff7fff : 0xffffff7f)) <= largest)
-        return code;
+    if (code <= largest)
+        return half || code != 0 ? sign | code : 0; /* quarters have one zero */
     issue->flags |= FLAG_OFLO;
     if (!(issue->control & CONTROL_NANOO))
         return sign | largest;
@@ -152,11 +152,11 @@ static uint32_t special_code(Issue *issue, uint32_t bits, uint32_t code, bool ha
     return nan;
 }
 
-Bits narrow_special(Issue *issue, Bits bits, Bits codes, bool half, uint32_t largest)
+Bits narrow_special(Issue *issue, Bits bits, Bits magnitudes, bool half, uint32_t largest)
 {
     for (unsigned i = 0; i < 4; i++)
-        codes[i] = special_code(issue, bits[i], codes[i], half, largest);
-    return codes;
+        magnitudes[i] = special_code(issue, bits[i], magnitudes[i], half, largest);
+    return magnitudes;
 }
 
 static bool is_infinite(float value)

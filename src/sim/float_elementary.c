@@ -332,11 +332,12 @@ static double sum_to_odd(Twice a)
     return value;
 }
 
-/* The half next to a value in F32 rounded to odd; beyond the largest: some greater code. */
+/* The half next to a value in F32 rounded to odd; infinity beyond the largest. */
 static uint32_t nearest_half(float value)
 {
     Bits bits = {float_bits(value)};
-    return narrow_nearest(bits & 0x7fffffff, FORMAT_F16)[0] | (bits[0] >> 16 & 0x8000);
+    uint32_t code = narrow_nearest(bits & 0x7fffffff, FORMAT_F16)[0];
+    return min_u32(code, HALF_INF) | (bits[0] >> 16 & 0x8000);
 }
 
 static uint32_t rounded(double value, bool half)

@@ -216,18 +216,17 @@ INLINE bool issue_traps(FloatState *state, const Issue *issue)
     return false;
 }
 
-/* Lanes that are no finite code of the format: overflow, infinity, NaN. */
-Bits narrow_special(Issue *issue, Bits bits, Bits codes, bool half, uint32_t largest);
+/* For lanes some of which are no finite code of the format: overflow, infinity, NaN. */
+Bits narrow_special(Issue *issue, Bits bits, Bits magnitudes, bool half, uint32_t largest);
 
-INLINE Bits narrow_finish(Issue *issue, Bits bits, Bits codes, Narrow format, bool half)
+/* From codes of magnitudes to codes. */
+INLINE Bits narrow_finish(Issue *issue, Bits bits, Bits magnitudes, Narrow format, bool half)
 {
-    codes = codes | (half ? bits >> 16 & 0x8000 : bits >> 24 & 0x80);
-    if (!half) /* quarters have one zero */
-        codes &= (Bits)((codes & 0x7fffff7f) != 0);
-    Ints special = ((half ? codes & 0xffff7fff : codes & 0xffffff7f) > format.largest);
-    if (__builtin_expect(any(special), 0))
-        codes = narrow_special(issue, bits, codes, half, format.largest);
-    return codes;
+    if (__builtin_expect(any((Ints)magnitudes > (int32_t)format.largest), 0))
+        return narrow_special(issue, bits, magnitudes, half, format.largest);
+    if (half)
+        return magnitudes | (bits >> 16 & 0x8000);
+    return magnitudes | ((Bits)(magnitudes != 0) & bits >> 24 & 0x80); /* quarters have one zero */
 }
 
 /* Four F32 lanes to halves or quarters, always to nearest. */
