@@ -65,6 +65,27 @@ Status exchange_check_phase(const TileProgram *program, uint32_t phase,
                             const void *context, const Row *rows);
 void exchange_print(Text *text, const TileProgram *program, const Schedule *schedule,
                     int32_t only_tile);
+/* Synthetic phases for tests and the bench: one phase between a source and a target buffer.
+ *   gather      in groups: the first tile receives `words` from each of the others
+ *   scatter     in groups: the first tile sends other `words` to each of the others
+ *   shift       every tile sends to the tile `shift` further on
+ *   all-to-all  in groups: every tile sends other `words` to each of the others
+ *   all-gather  in groups: every tile sends the same `words` to all others
+ *   random      `messages` from random tiles to 1..`fanout` random tiles
+ *   mixed       the same with 1..`words` words
+ *   multicast   `messages` tiles, evenly spread, send to the `fanout` tiles that follow
+ *   paired      in groups: one tile of every pair sends to all other pairs of the group */
+typedef struct Pattern {
+    const char *name;
+    uint32_t tiles, words, group, shift, fanout, messages, seed;
+} Pattern;
+extern const char *const exchange_pattern_names[]; /* NULL at the end */
+/* The arrays of *out are the caller's to free (array_free); the rest is the arena's. */
+Status exchange_pattern(Arena *arena, const Pattern *pattern, TileProgram *out);
+/* The same from text: lines "source<TAB>words<TAB>receiver,receiver..."; empty lines and lines that
+ * begin with # are skipped. name stands for the text in messages. */
+Status exchange_pattern_read(Arena *arena, const char *name, const char *text, TileProgram *out);
+
 void schedule_free(Schedule *schedule); /* its heap arrays; the rest is the arena's */
 
 #endif

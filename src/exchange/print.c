@@ -1,0 +1,82 @@
+/* print.c - a schedule as text. */
+#include "exchange/internal.h"
+
+#include <stdlib.h>
+
+static bool touches(const ExchangePhase *phase, const Transfer *transfer, int32_t tile)
+{
+    bool found = tile < 0 || transfer->source.tile == (uint32_t)tile;
+    for (uint32_t i = 0; i < transfer->receiver_count && !found; i++)
+        found = phase->receivers[transfer->first_receiver + i].tile == (uint32_t)tile;
+    return found;
+}
+
+static void print_end(Text *text, const TileProgram *program, const Endpoint *end)
+{
+    const char *name = program->buffers.items[end->at.buffer].name;
+    text_printf(text, "%u:%s+%u", end->tile, name ? name : "?", end->at.offset);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const uint64_t *p = a, *q = b;
+    return *p < *q ? -1 : *p > *q;
+}
+
+static void print_phase(Text *text, const TileProgram *program, uint32_t number,
+                        const PhaseSchedule *schedule, int32_t only_tile)
+{
+    const ExchangePhase *phase = &program->phases.items[number];
+    uint64_t words = 0, received = 0;
+    uint32_t active = 0, row_words = 0, listed = 0;
+    uint64_t *order = xmalloc((phase->transfer_count + 1) * sizeof *order);
+    for (uint32_t m = 0; m < phase->transfer_count; m++) {
+        const Transfer *transfer = &phase->transfers[m];
+        words += transfer->words;
+        received += (uint64_t)transfer->words * transfer->receiver_count;
+        if (only_tile >= 0 && touches(phase, transfer, only_tile))
+            order[listed++] = (uint64_t)schedule->slots[m].start << 32 | m;
+    }
+    for (uint32_t t = 0; t < program->tiles; t++) {
+        active += schedule->tile_horizon[t] != 0;
+        row_words = max_u32(row_words, schedule->row_words[t]);
+    }
+    text_printf(text,
+                "phase %u %s: transfers=%u words=%llu received=%llu tiles=%u bound=%u horizon=%u "
+                "rowWordsMax=%u%s\n",
+                number, phase->operation ? phase->operation : "-", phase->transfer_count,
+                (unsigned long long)words, (unsigned long long)received, active, schedule->bound,
+                schedule->horizon, row_words, phase->in_repeat ? " in-repeat" : "");
+    qsort(order, listed, sizeof *order, by_start);
+    for (uint32_t i = 0; i < listed; i++) {
+        const Transfer *transfer = &phase->transfers[(uint32_t)order[i]];
+        const MessageSlot *slot = &schedule->slots[(uint32_t)order[i]];
+        text_printf(text, "  %6u %5u words%s ", slot->start, transfer->words,
+                    slot->paired ? " 64-bit" : "");
+        print_end(text, program, &transfer->source);
+        text_append(text, " ->");
+        for (uint32_t r = 0; r < transfer->receiver_count; r++) {
+            text_append(text, " ");
+            print_end(text, program, &phase->receivers[transfer->first_receiver + r]);
+        }
+        text_append(text, "\n");
+    }
+    if (only_tile >= 0 && (uint32_t)only_tile < program->tiles)
+        text_printf(text, "  tile %d: horizon=%u rowWords=%u\n", only_tile,
+                    schedule->tile_horizon[only_tile], schedule->row_words[only_tile]);
+    free(order);
+}
+
+void exchange_print(Text *text, const TileProgram *program, const Schedule *schedule,
+                    int32_t only_tile)
+{
+    uint64_t horizon = 0, bound = 0;
+    for (uint32_t p = 0; p < schedule->phase_count; p++) {
+        print_phase(text, program, p, &schedule->phases[p], only_tile);
+        horizon += schedule->phases[p].horizon;
+        bound += schedule->phases[p].bound;
+    }
+    text_printf(text, "phases=%u horizon=%llu bound=%llu constraints=%zu\n", schedule->phase_count,
+                (unsigned long long)horizon, (unsigned long long)bound,
+                schedule->constraints.count);
+}

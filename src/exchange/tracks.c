@@ -1,0 +1,359 @@
+/* tracks.c - every tile's free time, and messages put where they fit first.
+ *
+ * A tile has two tracks: items it sends, and words passing its mux. A track is the sorted list of
+ * its free intervals; messages may abut, so a track that is filled without holes is one interval
+ * long. A message goes to the earliest start at which its sender and all its receivers are free: an
+ * answer of one track moves the start on, until all agree. Whatever the order of the messages the
+ * result can be encoded (see row.c), so the order is all there is to optimise. */
+#include "exchange/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Gap {
+    int32_t start, end; /* free in [start, end) */
+} Gap;
+
+typedef struct Track {
+    Gap *gaps;
+    uint32_t count, capacity;
+} Track;
+
+typedef struct Busy { /* memory window of a message on a tile, for conflicts within a buffer */
+    int32_t start, end;
+    uint32_t root, first, last; /* bytes first..last - 1 */
+} Busy;
+typedef ARRAY(Busy) BusyList;
+
+struct Tracks {
+    const Problem *problem;
+    Track *send, *receive;    /* per tile */
+    BusyList *reads, *writes; /* per tile, only when the problem has conflicts */
+};
+
+enum { FOREVER = INT32_MAX };
+
+Tracks *tracks_open(const Problem *problem)
+{
+    Tracks *tracks = xcalloc(1, sizeof *tracks);
+    tracks->problem = problem;
+    tracks->send = xcalloc(problem->tiles, sizeof(Track));
+    tracks->receive = xcalloc(problem->tiles, sizeof(Track));
+    if (problem->conflicts) {
+        tracks->reads = xcalloc(problem->tiles, sizeof(BusyList));
+        tracks->writes = xcalloc(problem->tiles, sizeof(BusyList));
+    }
+    return tracks;
+}
+
+void tracks_close(Tracks *tracks)
+{
+    for (uint32_t t = 0; t < tracks->problem->tiles; t++) {
+        free(tracks->send[t].gaps);
+        free(tracks->receive[t].gaps);
+        if (tracks->reads) {
+            array_free(&tracks->reads[t]);
+            array_free(&tracks->writes[t]);
+        }
+    }
+    free(tracks->send);
+    free(tracks->receive);
+    free(tracks->reads);
+    free(tracks->writes);
+    free(tracks);
+}
+
+static void track_clear(Track *track, int32_t start)
+{
+    if (track->capacity == 0) {
+        track->capacity = 4;
+        track->gaps = xmalloc(track->capacity * sizeof(Gap));
+    }
+    track->gaps[0] = (Gap){start, FOREVER};
+    track->count = 1;
+}
+
+/* First gap that ends after `time`. The last gap never ends. */
+static uint32_t track_find(const Track *track, int32_t time)
+{
+    uint32_t low = 0, high = track->count - 1;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (track->gaps[middle].end <= time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Earliest start >= from at which `length` is free. */
+static int32_t track_fit(const Track *track, int32_t from, int32_t length)
+{
+    for (const Gap *gap = &track->gaps[track_find(track, from)];; gap++) {
+        int32_t start = gap->start > from ? gap->start : from;
+        if (gap->end - start >= length)
+            return start;
+    }
+}
+
+static void track_take(Track *track, int32_t start, int32_t length)
+{
+    uint32_t i = track_find(track, start);
+    int32_t end = start + length;
+    if (track->gaps[i].start > start)
+        start = track->gaps[i].start; /* blocks may reach into busy time */
+    for (; i < track->count && track->gaps[i].start < end;) {
+        Gap gap = track->gaps[i];
+        Gap left = {gap.start, start}, right = {end, gap.end};
+        bool keep_left = left.end > left.start, keep_right = right.end > right.start;
+        if (keep_left && keep_right) {
+            if (track->count == track->capacity) {
+                track->capacity *= 2;
+                track->gaps = xrealloc(track->gaps, track->capacity * sizeof(Gap));
+            }
+            memmove(&track->gaps[i + 2], &track->gaps[i + 1], (track->count - i - 1) * sizeof(Gap));
+            track->gaps[i] = left;
+            track->gaps[i + 1] = right;
+            track->count++;
+            return;
+        }
+        if (keep_left) {
+            track->gaps[i++] = left;
+        } else if (keep_right) {
+            track->gaps[i] = right;
+            return;
+        } else {
+            memmove(&track->gaps[i], &track->gaps[i + 1], (track->count - i - 1) * sizeof(Gap));
+            track->count--;
+        }
+    }
+}
+
+/* ---- what a message occupies ---- */
+
+typedef struct Span { /* of a receiver's mux track, relative to the select at E_x */
+    int32_t before, length;
+} Span;
+
+/* A 64-bit receive keeps its format until 51 + 2 row after the last item has passed the mux; one
+ * event more on both sides keeps its controls away from the neighbours' (exchange.md 3.10). */
+static Span receive_span(const Message *message, int32_t row_lag)
+{
+    if (!message->paired)
+        return (Span){0, (int32_t)message->items};
+    return (Span){1, 1 + (int32_t)message->items + FORMAT_LAG + row_lag + 1};
+}
+
+/* The partner of a 64-bit sender can not receive: no write and no select in [S, S + n). */
+static Span partner_span(const Message *message, int32_t row_lag)
+{
+    int32_t before = WRITE_LAG + row_lag + GUARD_EVENTS_PAIRED + 1;
+    return (Span){before, before + (int32_t)message->items};
+}
+
+static int32_t write_lag(const Message *message)
+{
+    return message->paired ? PAIRED_WRITE_LAG : WRITE_LAG;
+}
+
+/* ---- conflicts: a buffer of one tile that is both sent from and received into ---- */
+
+/* Windows that can not be told apart by elements must not overlap in time, and where they share
+ * bytes the order of the list holds. Messages come in that order then. Bytes 32 KiB apart lie in
+ * different elements wherever the buffer is. */
+static int32_t after_busy(const BusyList *list, const Busy *want, int32_t from)
+{
+    int32_t length = want->end - want->start, start = from;
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (size_t i = 0; i < list->count; i++) {
+            const Busy *busy = &list->items[i];
+            if (busy->root != want->root || want->first >= busy->last + INTERLEAVED_ELEMENT_BYTES ||
+                busy->first >= want->last + INTERLEAVED_ELEMENT_BYTES)
+                continue;
+            bool same_bytes = want->first < busy->last && busy->first < want->last;
+            if (start < busy->end && (same_bytes || start + length > busy->start)) {
+                start = busy->end;
+                moved = true;
+            }
+        }
+    }
+    return start;
+}
+
+static Busy busy_of(const Problem *problem, const Endpoint *end, const Message *message,
+                    int32_t start)
+{
+    return (Busy){.start = start,
+                  .end = start + (int32_t)message->items + GUARD_EVENTS,
+                  .root = buffer_root(problem->program, end->at.buffer),
+                  .first = end->at.offset,
+                  .last = end->at.offset + 4 * message->words};
+}
+
+static Busy read_window(const Tracks *tracks, uint32_t m, int32_t start)
+{
+    const Problem *problem = tracks->problem;
+    return busy_of(problem, &problem->phase->transfers[m].source, &problem->messages[m], start);
+}
+
+static Busy write_window(const Tracks *tracks, uint32_t end, int32_t start)
+{
+    const Problem *problem = tracks->problem;
+    const End *to = &problem->ends[end];
+    const Message *message = &problem->messages[to->message];
+    return busy_of(problem, problem_receiver(problem, end), message,
+                   start + to->time + 1 + write_lag(message) + tracks->problem->row_lag[to->tile]);
+}
+
+static int32_t avoid_conflicts(const Tracks *tracks, uint32_t m, int32_t start)
+{
+    const Message *message = &tracks->problem->messages[m];
+    Busy want = read_window(tracks, m, start);
+    start = after_busy(&tracks->writes[message->source], &want, start);
+    for (uint32_t e = message->first; e < message->first + message->count; e++) {
+        uint32_t tile = tracks->problem->ends[e].tile;
+        want = write_window(tracks, e, start);
+        start += after_busy(&tracks->reads[tile], &want, want.start) - want.start;
+    }
+    return start;
+}
+
+static void note_conflicts(Tracks *tracks, uint32_t m, int32_t start)
+{
+    const Message *message = &tracks->problem->messages[m];
+    array_push(&tracks->reads[message->source], read_window(tracks, m, start));
+    for (uint32_t e = message->first; e < message->first + message->count; e++)
+        array_push(&tracks->writes[tracks->problem->ends[e].tile], write_window(tracks, e, start));
+}
+
+/* ---- one message ---- */
+
+static bool has_partner(const Problem *problem, const Message *message)
+{
+    return message->paired && (message->source ^ 1u) < problem->tiles;
+}
+
+static int32_t find_start(const Tracks *tracks, uint32_t m)
+{
+    const Problem *problem = tracks->problem;
+    const Message *message = &problem->messages[m];
+    const End *ends = &problem->ends[message->first];
+    int32_t items = (int32_t)message->items, start = 0, before;
+    do {
+        before = start = track_fit(&tracks->send[message->source], start, items);
+        for (uint32_t i = 0; i < message->count; i++) {
+            Span span = receive_span(message, tracks->problem->row_lag[ends[i].tile]);
+            int32_t wanted = start + ends[i].time + 1 - span.before;
+            start += track_fit(&tracks->receive[ends[i].tile], wanted, span.length) - wanted;
+        }
+        if (has_partner(problem, message)) {
+            uint32_t partner = message->source ^ 1u;
+            Span span = partner_span(message, tracks->problem->row_lag[partner]);
+            start = track_fit(&tracks->send[partner], start, items);
+            /* Before the first select nothing can be busy: the track begins at 1. */
+            int32_t wanted = start - span.before;
+            if (wanted + span.length > 1) {
+                int32_t from = wanted > 1 ? wanted : 1;
+                int32_t length = wanted + span.length - from;
+                start += track_fit(&tracks->receive[partner], from, length) - from;
+            }
+        }
+        if (tracks->reads)
+            start = avoid_conflicts(tracks, m, start);
+    } while (start != before);
+    return start;
+}
+
+static void take(Tracks *tracks, uint32_t m, int32_t start)
+{
+    const Problem *problem = tracks->problem;
+    const Message *message = &problem->messages[m];
+    const End *ends = &problem->ends[message->first];
+    int32_t items = (int32_t)message->items;
+    track_take(&tracks->send[message->source], start, items);
+    for (uint32_t i = 0; i < message->count; i++) {
+        Span span = receive_span(message, tracks->problem->row_lag[ends[i].tile]);
+        track_take(&tracks->receive[ends[i].tile], start + ends[i].time + 1 - span.before,
+                   span.length);
+    }
+    if (has_partner(problem, message)) {
+        uint32_t partner = message->source ^ 1u;
+        Span span = partner_span(message, tracks->problem->row_lag[partner]);
+        track_take(&tracks->send[partner], start, items);
+        track_take(&tracks->receive[partner], start - span.before, span.length);
+    }
+    if (tracks->reads)
+        note_conflicts(tracks, m, start);
+}
+
+uint32_t tracks_place(Tracks *tracks, const uint32_t *order, int32_t *start)
+{
+    const Problem *problem = tracks->problem;
+    for (uint32_t t = 0; t < problem->tiles; t++) {
+        track_clear(&tracks->send[t], 0);
+        track_clear(&tracks->receive[t], 1); /* the earliest select */
+        if (tracks->reads)
+            tracks->reads[t].count = tracks->writes[t].count = 0;
+    }
+    for (uint32_t i = 0; i < problem->count; i++) {
+        uint32_t m = order[i];
+        start[m] = find_start(tracks, m);
+        take(tracks, m, start[m]);
+    }
+    return problem_horizon(problem, start, NULL);
+}
+
+/* ---- horizons ---- */
+
+uint32_t problem_horizon(const Problem *problem, const int32_t *start, uint32_t *tile_horizon)
+{
+    int32_t horizon = 0;
+    if (tile_horizon)
+        memset(tile_horizon, 0, problem->tiles * sizeof *tile_horizon);
+    for (uint32_t m = 0; m < problem->count; m++) {
+        const Message *message = &problem->messages[m];
+        int32_t sent = start[m] + (int32_t)message->items;
+        horizon = sent > horizon ? sent : horizon;
+        if (tile_horizon) {
+            uint32_t *own = &tile_horizon[message->source];
+            *own = max_u32(*own, (uint32_t)sent);
+            if (has_partner(problem, message)) {
+                own = &tile_horizon[message->source ^ 1];
+                *own = max_u32(*own, (uint32_t)sent);
+            }
+        }
+        for (uint32_t i = message->first; i < message->first + message->count; i++) {
+            const End *end = &problem->ends[i];
+            int32_t written =
+                sent + end->time + 1 + write_lag(message) + problem->row_lag[end->tile];
+            int32_t done = written + GUARD_EVENTS;
+            horizon = done > horizon ? done : horizon;
+            if (tile_horizon)
+                tile_horizon[end->tile] = max_u32(tile_horizon[end->tile], (uint32_t)done);
+        }
+    }
+    return (uint32_t)horizon;
+}
+
+uint32_t problem_floor(const Problem *problem)
+{
+    int32_t floor = 0;
+    for (uint32_t t = 0; t < problem->tiles; t++) {
+        int32_t sent = (int32_t)problem->send_items[t], first = INT32_MAX;
+        floor = sent > floor ? sent : floor;
+        for (uint32_t i = problem->incoming_first[t]; i < problem->incoming_first[t + 1]; i++) {
+            int32_t select = problem->ends[problem->incoming[i]].time + 1;
+            select = select > 1 ? select : 1;
+            first = select < first ? select : first;
+        }
+        if (first == INT32_MAX)
+            continue;
+        int32_t received = first + (int32_t)problem->receive_items[t] + WRITE_LAG +
+                           problem->row_lag[t] + GUARD_EVENTS;
+        floor = received > floor ? received : floor;
+    }
+    return (uint32_t)floor;
+}
