@@ -28,7 +28,7 @@ typedef struct KernelFamilyInfo {
      * for every element; both 0: the same bits. */
     double relative, absolute;
     /* Checks the parameters; fills the contract, which comes zeroed but for in_place = -1 and
-     * symbol = "ipu_NAME". */
+     * symbol = "ipu_NAME", the entry in the source; the values of the defines are added to it. */
     Status (*contract)(const KernelSpec *spec, KernelContract *out);
     /* Advances the clock from the kernel's first instruction to the issue of the caller's next
      * instruction (return branch included). Only called for specs whose contract is good. */
@@ -48,6 +48,7 @@ void clock_issue(Clock *clock, uint32_t count);
 /* The next instruction uses the result of one issued `back` instructions ago (1: the last one). The
  * instructions between are taken as issued back to back. */
 void clock_depend(Clock *clock, uint32_t back);
+void clock_at_least(Clock *clock, uint64_t cycle); /* waits for a result */
 void clock_branch(Clock *clock); /* taken branch, call, return */
 /* runall; worker w executes bundles[w] slots, exit included. */
 void clock_launch(Clock *clock, const uint64_t bundles[TILE_WORKERS]);

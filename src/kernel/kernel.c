@@ -22,6 +22,23 @@ const char *kernel_family_name(KernelFamily family)
     return info ? info->name : "unknown";
 }
 
+/* Every variant has a symbol of its own, made of the values of its defines: objects.c gives the
+ * entry of the assembled source this name. */
+static void name_variant(KernelContract *contract)
+{
+    size_t used = strlen(contract->symbol), size = sizeof contract->symbol;
+    ContentKey key = content_key(contract->defines, sizeof contract->defines);
+    char *end = contract->symbol + used;
+    for (uint32_t i = 0; i < contract->define_count && used < size; i++) {
+        int64_t value = contract->defines[i].value;
+        used +=
+            (size_t)snprintf(contract->symbol + used, size - used, value < 0 ? "_m%lld" : "_%lld",
+                             (long long)(value < 0 ? -value : value));
+    }
+    if (used >= size)
+        snprintf(end, size - (size_t)(end - contract->symbol), "_%s", key.hex);
+}
+
 Status kernel_contract(const KernelSpec *spec, KernelContract *out)
 {
     const KernelFamilyInfo *info = kernel_family(spec->family);
@@ -32,7 +49,10 @@ Status kernel_contract(const KernelSpec *spec, KernelContract *out)
     for (uint32_t i = 0; i < KERNEL_OPERANDS; i++)
         out->operands[i].in_place = -1;
     Status status = info->contract(spec, out);
-    return status_ok(status) ? status : status_context(status, "kernel %s", info->name);
+    if (!status_ok(status))
+        return status_context(status, "kernel %s", info->name);
+    name_variant(out);
+    return STATUS_OK;
 }
 
 uint64_t kernel_cycles(const KernelSpec *spec)
@@ -145,6 +165,12 @@ void clock_depend(Clock *clock, uint32_t back)
 {
     if (back < TIMING_RESULT)
         clock->now += TIMING_RESULT - back;
+}
+
+void clock_at_least(Clock *clock, uint64_t cycle)
+{
+    if (clock->now < cycle)
+        clock->now = cycle;
 }
 
 void clock_branch(Clock *clock)

@@ -33,6 +33,24 @@ typedef struct Job {
 } Job;
 typedef ARRAY(Job) JobArray;
 
+/* The source's entry is "ipu_NAME" of the family; the linked program knows it by the variant's
+ * name. */
+static Status name_entry(const Job *job, AsObject *object)
+{
+    size_t stem = strlen(job->source) - strlen(".S");
+    for (uint32_t i = 0; job->contract && i < object->symbol_count; i++) {
+        const char *name = object->symbols[i].name;
+        if (strncmp(name, "ipu_", 4) == 0 && strncmp(name + 4, job->source, stem) == 0 &&
+            name[4 + stem] == 0) {
+            object->symbols[i].name = job->contract->symbol;
+            return STATUS_OK;
+        }
+    }
+    return job->contract
+               ? status_error("%s defines no entry ipu_%.*s", job->source, (int)stem, job->source)
+               : STATUS_OK;
+}
+
 static Status assemble_job(Job *job)
 {
     AsDefine defines[KERNEL_DEFINES];
@@ -48,6 +66,8 @@ static Status assemble_job(Job *job)
     Arena arena = {0};
     AsObject object;
     Status status = assemble(&arena, job->source, text, strlen(text), &options, &object);
+    if (status_ok(status))
+        status = name_entry(job, &object);
     if (status_ok(status))
         status = obj_write(&object, &job->elf);
     arena_free(&arena);

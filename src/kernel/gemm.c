@@ -1,0 +1,376 @@
+/* gemm.c - matrix product on the matrix unit: kernels/gemm.S, where the method is described.
+ *
+ * The formula follows the supervisor's code; what a launch costs is 4 bundles a row and little
+ * else. The reference is exact to the bit: sums of an issue in double in the unit's order, rounded
+ * to F32 once an issue and to half once a panel. */
+#include "kernel/family.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { UNROLL = 6 /* gemm.S */, FIELD_LOW = -512, FIELD_HIGH = 511 };
+
+typedef struct Shape {
+    uint32_t rows, groups, column_groups; /* groups: panels of the inner dimension */
+    bool f8, accumulate, interleaved, packed;
+    uint32_t n, long_workers; /* rows of the longest workers, how many of them; the others n - 1 */
+    uint32_t
+        per_block; /* packed: workers that share a block of 16 rows; 0: rows are dealt freely */
+    bool spread;   /* workers share rows */
+    bool forth_fits, home_fits; /* into a step of the packed addresses */
+} Shape;
+
+static void deal_packed(Shape *s)
+{
+    uint32_t blocks = s->rows / 16;
+    s->long_workers = blocks == 2 ? 1 : 6;
+    s->per_block = blocks == 1 ? 0 : blocks == 2 ? 3 : blocks == 3 ? 2 : 1;
+    s->n = blocks == 1 ? 3 : blocks == 2 ? 6 : blocks == 3 ? 8 : 16;
+    s->spread = blocks == 1;
+}
+
+static Shape shape_of(const KernelSpec *spec)
+{
+    Shape s = {.rows = (uint32_t)spec->p[GEMM_ROWS],
+               .f8 = spec->p[GEMM_PRECISION] == F8F143,
+               .column_groups = (uint32_t)spec->p[GEMM_COLUMNS] / 16,
+               .accumulate = spec->p[GEMM_ACCUMULATE],
+               .interleaved = spec->p[GEMM_INTERLEAVED],
+               .packed = spec->p[GEMM_PACKED]};
+    s.groups = (uint32_t)spec->p[GEMM_INNER] / (s.f8 ? 32 : 16);
+    if (s.packed) {
+        deal_packed(&s);
+    } else {
+        s.spread = s.rows <= 18;
+        s.n = s.rows <= 6 ? 1 : s.rows <= 18 ? 3 : ceil_div_u32(s.rows, TILE_WORKERS);
+        s.long_workers = s.spread || s.rows % 6 == 0 ? 6 : s.rows % 6;
+    }
+    int64_t forth = 4 * ((int64_t)s.rows - s.n) + 1 + (s.long_workers < 6 ? 4 : 0);
+    int64_t home = -(4 * (int64_t)s.rows * (s.groups - 1) + 4 * (int64_t)s.n - 1);
+    s.forth_fits = forth <= FIELD_HIGH;
+    s.home_fits = s.groups == 1 || (!s.packed && home >= FIELD_LOW);
+    return s;
+}
+
+static Status contract(const KernelSpec *spec, KernelContract *out)
+{
+    bool f8 = spec->p[GEMM_PRECISION] == F8F143;
+    if (!f8 && spec->p[GEMM_PRECISION] != F16)
+        return status_error("precision must be F16 or F8");
+    TRY(spec_range(spec, GEMM_ROWS, 1, 768, 1));
+    TRY(spec_range(spec, GEMM_INNER, 16, 65536, f8 ? 32 : 16));
+    TRY(spec_range(spec, GEMM_COLUMNS, 16, 65536, 16));
+    TRY(spec_range(spec, GEMM_ACCUMULATE, 0, 1, 1));
+    TRY(spec_range(spec, GEMM_INTERLEAVED, 0, 1, 1));
+    TRY(spec_range(spec, GEMM_PACKED, 0, 1, 1));
+    TRY(spec_range(spec, GEMM_SCALE, f8 ? -32 : 0, f8 ? 31 : 0, 1));
+    if (spec->p[GEMM_PACKED])
+        TRY(spec_range(spec, GEMM_ROWS, 16, 96, 16)); /* one block of 16 rows a worker at most */
+
+    Shape s = shape_of(spec);
+    uint32_t inner = (uint32_t)spec->p[GEMM_INNER], columns = (uint32_t)spec->p[GEMM_COLUMNS];
+    Precision precision = f8 ? PRECISION_F8 : PRECISION_F16;
+    Order packed = {.kind = ORDER_TRANSPOSED_RIGHT};
+    Order stream = {.kind = ORDER_BLOCK_MAJOR, .row_block = (uint16_t)inner, .column_block = 16};
+    contract_operand(out, "product", true, PRECISION_F16, s.packed ? packed : ORDER_PANELS,
+                     s.rows * columns * 2, 32);
+    contract_operand(out, "left", false, precision, ORDER_PANELS,
+                     s.rows * inner * precision_bytes(precision), 32);
+    contract_operand(out, "weights", false, precision, stream,
+                     inner * columns * precision_bytes(precision), 32);
+    contract_separate(out, 0, 1);
+    out->operands[0].reads_old = s.accumulate;
+    if (s.accumulate ||
+        s.groups > 1) /* loads and stores of one instruction, an odd distance apart */
+        out->operands[0].memory_class = MEMORY_INTERLEAVED;
+    if (s.interleaved)
+        out->operands[2].memory_class = MEMORY_INTERLEAVED;
+    out->operands[0].held = PADDING_FINITE;
+    out->operands[1].need = PADDING_FINITE; /* times zero weights */
+    out->operands[2].need = PADDING_ZERO;
+
+    contract_define(out, "GEMM_F8", f8);
+    contract_define(out, "GEMM_ROWS", (int32_t)s.rows);
+    contract_define(out, "GEMM_GROUPS", (int32_t)s.groups);
+    contract_define(out, "GEMM_COLUMN_GROUPS", (int32_t)s.column_groups);
+    contract_define(out, "GEMM_ACCUMULATE", s.accumulate);
+    contract_define(out, "GEMM_INTERLEAVED", s.interleaved);
+    contract_define(out, "GEMM_PACKED", s.packed);
+    contract_define(out, "GEMM_SCALE", spec->p[GEMM_SCALE]);
+    out->stack_bytes = 8;
+    return STATUS_OK;
+}
+
+/* Cycles. Worker bundles first, in the order of gemm.S. */
+
+static uint32_t constant_slots(int64_t value)
+{
+    return (uint32_t)value & 0xfff00000 ? 2 : 1;
+}
+
+/* The stride register of a worker with `short_by` rows less than n. */
+static int64_t strides(const Shape *s, uint32_t short_by)
+{
+    int64_t rows = s->rows, n = (int64_t)s->n - short_by;
+    int64_t back = -(4 * n - 1), forth = s->forth_fits ? 4 * (rows - n) + 1 : 0;
+    int64_t home = s->home_fits ? -(4 * rows * (s->groups - 1) + 4 * n - 1) : 0;
+    int64_t third = s->packed ? 64 - (4 * n - 1) : home;
+    return (back & 0x3ff) | (forth & 0x3ff) << 10 | (third & 0x3ff) << 20;
+}
+
+static uint32_t row_setup_slots(const Shape *s)
+{
+    return 9 + constant_slots(s->rows * (s->groups - 1) * 32 + 32) + (s->accumulate ? 5 : 0);
+}
+
+/* Of the launch that finds the worker's rows, up to its first row; `brief`: of a worker with n - 1.
+ */
+static uint32_t stream_setup_slots(const Shape *s, bool brief)
+{
+    bool shorts = s->long_workers < 6;
+    uint32_t single = 1, bundles = 2; /* get; and, and the one that clears the accumulators */
+    if (s->per_block == 0)
+        single += shorts ? 4 : s->spread ? 1 : 0;
+    else
+        single += s->per_block == 1 ? 2 : s->per_block == 2 ? 5 : 12;
+    single += 2 + constant_slots(strides(s, 0)) + 2; /* loads, strides, two adds */
+    uint32_t skipped = shorts ? constant_slots(strides(s, 1)) : 0;
+    single += skipped + (shorts ? 2 : 0);
+    single += s->forth_fits ? 0 : shorts ? 2 : 1;
+    if (!s->home_fits)
+        single += constant_slots(s->rows * 32 * (s->groups - 1) + 32 * (s->n - shorts)) +
+                  (shorts ? 2 : 0);
+    single += s->accumulate ? 5 : 3;
+    bundles += s->accumulate ? 4 : 0;
+    return single + single % 2 + bundles - (brief ? 0 : skipped);
+}
+
+typedef struct Body { /* the arguments of BODY in gemm.S */
+    bool zero;
+    uint8_t pend, c_next, next, x_next;
+    bool first;
+} Body;
+
+static uint32_t body_slots(const Shape *s, const Body *body, bool brief)
+{
+    uint32_t setup = !body->first ? 0
+                     : s->n == 1  ? row_setup_slots(s)
+                                  : stream_setup_slots(s, brief);
+    if (s->n == 1)
+        return setup + 10 + (!body->first && body->zero && s->accumulate ? 5 : 0);
+    uint32_t rows = s->n - brief, slots = 4 * rows + 1;
+    slots += s->long_workers < 6 || s->n > UNROLL;
+    slots += body->pend == 2 && !s->forth_fits ? 6 : 0;
+    slots += !body->zero && body->c_next == 2 && !s->forth_fits;
+    slots += body->x_next == 1 ? !s->forth_fits : body->x_next == 2 ? !s->home_fits : 6;
+    return setup + slots;
+}
+
+typedef struct Bodies {
+    Body first, again, middle, last, final;
+} Bodies;
+
+static Bodies bodies_of(const Shape *s)
+{
+    bool fresh = !s->accumulate || s->n == 1; /* of ROW: the body loads the old sums itself */
+    uint8_t keep = s->accumulate;
+    if (s->groups > 1)
+        return (Bodies){.first = {fresh, 0, 1, 1, 1, true},
+                        .again = {fresh, 2, 1, 1, 1, false},
+                        .middle = {false, 1, 1, 1, 1, false},
+                        .last = {false, 1, 2, keep, 2, false},
+                        .final = {false, 1, 0, 0, 0, false}};
+    if (s->column_groups == 1)
+        return (Bodies){.first = {fresh, 0, 0, 0, 0, true}};
+    return (Bodies){.first = {fresh, 0, 2, keep, 2, true},
+                    .middle = {fresh, 2, 2, keep, 2, false},
+                    .final = {fresh, 2, 0, 0, 0, false}};
+}
+
+static void launch(const Shape *s, Clock *clock, const Body *body)
+{
+    uint64_t bundles[TILE_WORKERS];
+    for (uint32_t w = 0; w < TILE_WORKERS; w++) {
+        uint32_t place = s->per_block == 3 ? w % 3 : w;
+        bundles[w] = body_slots(s, body, place >= s->long_workers);
+    }
+    clock_issue(clock, s->interleaved ? 32 : 64);
+    clock_launch(clock, bundles);
+}
+
+/* From entry to the first sync. */
+static void clock_entry(const Shape *s, Clock *clock)
+{
+    uint32_t turns = s->groups == 1 ? s->column_groups - 1 : s->groups - 1;
+    bool both = s->groups > 1 && s->column_groups > 1;
+    clock_issue(clock, 2);
+    uint64_t frame = clock->now - 1 + TIMING_RESULT;
+    uint64_t formats = 0, scale = 0;
+    if (s->f8) {
+        clock_issue(clock, 2);
+        formats = clock->now - 2 + TIMING_RESULT;
+        scale = clock->now - 1 + TIMING_RESULT;
+    }
+    clock_issue(clock, 1 + (turns > 1 ? 2 : 0) + (both ? 2 : 0));
+    if (s->f8) {
+        clock_at_least(clock, formats);
+        clock_issue(clock, 1);
+        clock_at_least(clock, scale);
+        clock_issue(clock, 1);
+    }
+    clock_at_least(clock, frame);
+    clock_issue(clock, 2 + (turns > 0 ? 1 + both : 0));
+}
+
+/* `count` launches of the panel loop, the first with another body. The clock only depends on its
+ * position against the slots, so equal positions repeat. */
+static void clock_panels(const Shape *s, Clock *clock, const Body *first, const Body *middle,
+                         uint32_t count)
+{
+    uint64_t at[TILE_WORKERS] = {0};
+    uint32_t index[TILE_WORKERS];
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 1) {
+            uint32_t phase = (uint32_t)(clock->now % TILE_WORKERS);
+            if (at[phase]) { /* whole periods at once */
+                uint64_t period = clock->now - at[phase];
+                uint32_t panels = i - index[phase], times = (count - 1 - i) / panels;
+                clock->now += times * period;
+                clock->last_exit += times * period;
+                for (uint32_t w = 0; w < TILE_WORKERS; w++)
+                    clock->free_at[w] += times * period;
+                i += times * panels;
+                memset(at, 0, sizeof at);
+            } else {
+                at[phase] = clock->now;
+                index[phase] = i;
+            }
+        }
+        clock_sync(clock);
+        launch(s, clock, i == 0 ? first : middle);
+        if (i + 1 < count) { /* mov, brnzdec */
+            clock_issue(clock, 1);
+            clock_branch(clock);
+        } else {
+            clock_issue(clock, 0);
+        }
+    }
+}
+
+static void cycles(const KernelSpec *spec, Clock *clock)
+{
+    Shape s = shape_of(spec);
+    Bodies bodies = bodies_of(&s);
+    uint32_t turns = s.groups == 1 ? s.column_groups - 1 : s.groups - 1;
+    clock_entry(&s, clock);
+    for (uint32_t group = 0; turns > 0; group++) {
+        clock_panels(&s, clock, group == 0 ? &bodies.first : &bodies.again, &bodies.middle, turns);
+        clock_issue(clock, turns > 1 ? 2 : 0); /* mov, brnzdec falls through */
+        if (s.groups == 1 || s.column_groups == 1)
+            break;
+        if (group == s.column_groups - 1) { /* brz */
+            clock_branch(clock);
+            break;
+        }
+        clock_issue(clock, 1);
+        clock_sync(clock);
+        launch(&s, clock, &bodies.last);
+        clock_issue(clock, turns > 1 ? 3 : 2);
+        clock_branch(clock);
+    }
+    if (turns > 0) {
+        clock_issue(clock, 1);
+        clock_sync(clock);
+    }
+    launch(&s, clock, turns > 0 ? &bodies.final : &bodies.first);
+    clock_sync(clock);
+    clock_branch(clock);
+}
+
+static uint64_t useful(const KernelSpec *spec)
+{
+    return 2ull * (uint64_t)spec->p[GEMM_ROWS] * (uint64_t)spec->p[GEMM_INNER] *
+           (uint64_t)spec->p[GEMM_COLUMNS];
+}
+
+/* Reference. */
+
+static double element(bool f8, const uint8_t *data, uint32_t index)
+{
+    if (f8)
+        return (double)f143_to_float(data[index]);
+    uint16_t half;
+    memcpy(&half, data + 2 * (size_t)index, 2);
+    return (double)half_to_float(half);
+}
+
+/* One panel of one element: four issues, each rounded to F32. x: 32 bytes of L, w: of W. */
+static float accumulate_panel(const Shape *s, float sum, const uint8_t *x, const uint8_t *w,
+                              double scale)
+{
+    uint32_t lanes = s->f8 ? 8 : 4;
+    for (uint32_t issue = 0; issue < 4; issue++) {
+        double total = 0;
+        for (uint32_t i = 0; i < lanes; i++) {
+            uint32_t k = issue * lanes + i;
+            double product = element(s->f8, x, k) * scale * element(s->f8, w, k);
+            total = i == 0 ? product : total + product;
+        }
+        sum = (float)((double)sum + total);
+    }
+    return sum;
+}
+
+static uint16_t half_saturated(float value) /* FP_CTL.NANOO = 0 */
+{
+    uint16_t half = half_from_float(value);
+    return isfinite(value) && (half & 0x7fff) == 0x7c00 ? (uint16_t)(half - 1) : half;
+}
+
+static size_t product_offset(const Shape *s, uint32_t row, uint32_t column)
+{
+    uint32_t group = column / 16;
+    size_t in_row = 2 * (column % 16);
+    if (s->packed)
+        return (size_t)512 * ((row / 16) * s->column_groups + group) + 32 * (row % 16) + in_row;
+    return (size_t)32 * ((size_t)group * s->rows + row) + in_row;
+}
+
+static void reference(const KernelSpec *spec, void *const *operands)
+{
+    Shape s = shape_of(spec);
+    uint8_t *product = operands[0];
+    const uint8_t *left = operands[1], *weights = operands[2];
+    double scale = ldexp(1.0, spec->p[GEMM_SCALE]);
+    for (uint32_t row = 0; row < s.rows; row++)
+        for (uint32_t column = 0; column < 16 * s.column_groups; column++) {
+            uint8_t *at = product + product_offset(&s, row, column);
+            uint16_t sum = 0;
+            if (s.accumulate)
+                memcpy(&sum, at, sizeof sum);
+            for (uint32_t g = 0; g < s.groups; g++) {
+                const uint8_t *x = left + (size_t)32 * ((size_t)g * s.rows + row);
+                const uint8_t *w =
+                    weights + (size_t)512 * ((column / 16) * s.groups + g) + 32 * (column % 16);
+                sum = half_saturated(accumulate_panel(&s, half_to_float(sum), x, w, scale));
+            }
+            memcpy(at, &sum, sizeof sum);
+        }
+}
+
+const KernelFamilyInfo kernel_family_gemm = {
+    .name = "gemm",
+    .source = "gemm.S",
+    .parameters = {[GEMM_PRECISION] = "precision",
+                   [GEMM_ROWS] = "rows",
+                   [GEMM_INNER] = "inner",
+                   [GEMM_COLUMNS] = "columns",
+                   [GEMM_ACCUMULATE] = "accumulate",
+                   [GEMM_INTERLEAVED] = "interleaved",
+                   [GEMM_PACKED] = "packed",
+                   [GEMM_SCALE] = "scale"},
+    .contract = contract,
+    .cycles = cycles,
+    .useful = useful,
+    .reference = reference,
+};
