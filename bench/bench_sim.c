@@ -1,0 +1,164 @@
+/* libraries: sim */
+/* bench_sim.c - host time per bundle of the simulator, on one core, with six workers running.
+ *
+ * integer: a plain loop of main-lane instructions. copy: loads and stores in a rpt body. gemm_f16,
+ * gemm_f8: the accumulating inner loop of a GEMM (three memory accesses and an AMP step a bundle).
+ * supervisor: a loop of single instructions with their dependencies. Prints key=value lines. */
+#include "sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SUPERVISOR = 0x4c100, WORKER = 0x5c000, LEFT = 0x60000, RESULT = 0x80000, ROUNDS = 200 };
+enum { MZERO = 15, REPEATS = 3 };
+
+static uint32_t code[1024], words;
+
+static uint32_t emit(uint32_t word)
+{
+    code[words] = word;
+    return WORKER + 4 * words++;
+}
+
+static void bundle(uint32_t main, uint32_t aux)
+{
+    emit(main | 1u << 31);
+    emit(aux | 1u << 31);
+}
+
+#define EMIT(form, ...) emit(isa_word(FORM_##form, __VA_ARGS__))
+
+static void make_integer(void)
+{
+    EMIT(setzi_mmmn_zi, 0, 4000);
+    uint32_t loop = EMIT(add_mmmn_si, 1, 1, 3);
+    EMIT(xor_mmmn, 2, 2, 1);
+    EMIT(shl_mmmn_zi, 3, 1, 2);
+    EMIT(and_mmmn_zi, 3, 3, 0xfc);
+    EMIT(ld32_mmmn, 13, MZERO, 3, 4); /* an unsigned offset in words from the vertex base */
+    EMIT(max_mmmn, 5, 4, 2);
+    EMIT(sub_mmmn, 6, 5, 1);
+    EMIT(brnzdec_mmmn_zi, 0, loop);
+    EMIT(exitz_mmmn, MZERO);
+}
+
+static void make_copy(void)
+{
+    EMIT(or_mmmn_zi, 0, 13, 0);
+    EMIT(setzi_mmmn_zi, 1, RESULT);
+    EMIT(setzi_mmmn_zi, 2, 900);
+    emit(isa_word(FORM_setzi_mmmn_zi, 14, 0));
+    bundle(isa_word(FORM_rpt_mmmn_zi, 2, 1), isa_word(FORM_setzi_aaan_zi, 13, 0));
+    bundle(isa_word(FORM_ld64step_mmbn_si, MZERO, 0, 1, 0), isa_word(FORM_setzi_aaan_zi, 13, 0));
+    bundle(isa_word(FORM_st64step_mbmn_si, MZERO, 1, 1, 0), isa_word(FORM_or64_aaan, 2, 0, 0));
+    EMIT(exitz_mmmn, MZERO);
+}
+
+/* m2:3 packs the left operand, C to read and C to write (eleven words apart: odd). */
+static void make_gemm(bool f8)
+{
+    Form amp = f8 ? FORM_f8v8hihov4amp_aaan_ef : FORM_f16v4hihov4amp_aaan_ef;
+    EMIT(setzi_mmmn_zi, 4, LEFT);
+    EMIT(setzi_mmmn_zi, 5, RESULT + 88);
+    EMIT(setzi_mmmn_zi, 6, RESULT);
+    EMIT(setzi_mmmn_zi, 0, 500);
+    EMIT(tapack_mmmn, 4, 5, 6, 2);
+    emit(isa_word(FORM_setzi_mmmn_zi, 14, 0));
+    bundle(isa_word(FORM_rpt_mmmn_zi, 0, 3), isa_word(FORM_setzi_aaan_zi, 13, 0));
+    for (int phase = 0; phase < 4; phase++)
+        bundle(isa_word(FORM_ld2xst64pace_mbbn_ef, MZERO, 2, 0, 4, 0),
+               isa_word(amp, 4, 0, 2, phase));
+    EMIT(exitz_mmmn, MZERO);
+}
+
+static void require(Status status)
+{
+    if (status_ok(status))
+        return;
+    fprintf(stderr, "%s\n", status_message(status));
+    exit(1);
+}
+
+static Sim *create(void)
+{
+    Sim *sim;
+    require(sim_create(&(SimOptions){.tiles = 1, .threads = 1}, &sim));
+    require(sim_write(sim, 0, WORKER, code, 4 * words));
+    /* m2 rounds: { runall; sync 2 } */
+    uint32_t loop = SUPERVISOR;
+    uint32_t supervisor[] = {
+        isa_word(FORM_runall_mmmn_zi, 0, 1, 0),
+        isa_word(FORM_sync, 2),
+        isa_word(FORM_brnzdec_mmmn_zi, 2, loop),
+        isa_word(FORM_br_mmmn, 10),
+    };
+    require(sim_write(sim, 0, SUPERVISOR, supervisor, sizeof supervisor));
+    SimContext context;
+    sim_get_context(sim, 0, 0, &context);
+    context.m[0] = WORKER;
+    context.m[1] = LEFT;
+    context.m[2] = ROUNDS - 1;
+    sim_set_context(sim, 0, 0, &context);
+    for (uint32_t i = 0; i < 64; i++)
+        sim_set_weight(sim, 0, i, 0x3c00380034003000 + i);
+    return sim;
+}
+
+static void run(Sim *sim, uint32_t pc)
+{
+    uint64_t cycles;
+    if (sim_call(sim, 0, 0, pc, &cycles) != SIM_RETURNED) {
+        fprintf(stderr, "%s: %s\n", sim_fault(sim)->instruction, sim_fault(sim)->message);
+        exit(1);
+    }
+}
+
+static void measure(const char *name)
+{
+    double best = 0;
+    uint64_t bundles = 0;
+    for (int i = 0; i < REPEATS; i++) {
+        Sim *sim = create();
+        double start = seconds_now();
+        run(sim, SUPERVISOR);
+        double seconds = seconds_now() - start;
+        bundles = sim_counts(sim).worker_bundles;
+        best = (double)bundles / seconds > best ? (double)bundles / seconds : best;
+        sim_destroy(sim);
+    }
+    printf("%s_bundles=%llu %s_bundlesPerSecond=%.0f\n", name, (unsigned long long)bundles, name,
+           best);
+    words = 0;
+}
+
+static void measure_supervisor(void)
+{
+    EMIT(setzi_mmmn_zi, 0, 200000);
+    uint32_t loop = EMIT(add_mmmn_si, 1, 1, 1);
+    EMIT(ld32_mmmn_zi, 11, MZERO, 0, 2);
+    EMIT(xor_mmmn, 3, 3, 1);
+    EMIT(brnzdec_mmmn_zi, 0, loop);
+    EMIT(br_mmmn, 10);
+    Sim *sim = create();
+    double start = seconds_now();
+    run(sim, WORKER);
+    double seconds = seconds_now() - start;
+    printf("supervisor_instructionsPerSecond=%.0f\n",
+           (double)sim_counts(sim).supervisor_instructions / seconds);
+    sim_destroy(sim);
+    words = 0;
+}
+
+int main(void)
+{
+    make_integer();
+    measure("integer");
+    make_copy();
+    measure("copy");
+    make_gemm(false);
+    measure("gemm_f16");
+    make_gemm(true);
+    measure("gemm_f8");
+    measure_supervisor();
+    return 0;
+}
