@@ -68,7 +68,7 @@ static double nanoseconds(const Operation *operation, FloatExecute *execute, uin
             operand[phase][operation->rotate] = phase;
     }
     double best = 1e9;
-    for (int repeat = 0; repeat < 5; repeat++) {
+    for (int repeat = 0; repeat < 40; repeat++) {
         for (unsigned i = 0; i < 6; i++) { /* sums of many rounds stay finite */
             memset(states[i].live, 0, sizeof states[i].live);
             memset(states[i].chain, 0, sizeof states[i].chain);
@@ -100,12 +100,12 @@ int main(int argument_count, char **arguments)
         if (!chosen(operation->name, argument_count, arguments))
             continue;
         printf("%s_ns=%.2f\n", operation->name,
-               nanoseconds(operation, float_handler(operation->form), 40000));
+               nanoseconds(operation, float_handler(operation->form), 3000));
         for (int host = 0; host <= (int)amp_host(); host++) {
             FloatExecute *execute = amp_handler(operation->form, (AmpHost)host);
             if (execute)
                 printf("%s_%s_ns=%.2f\n", operation->name, HOSTS[host],
-                       nanoseconds(operation, execute, 10000));
+                       nanoseconds(operation, execute, 3000));
         }
     }
     return 0;

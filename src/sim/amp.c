@@ -4,13 +4,18 @@
  * four columns of weights. One issue multiplies the 4 halves, 8 quarters or 1 single of x with one
  * column of every unit and adds the sum to the unit's accumulator:
  *
- *   A = F32(A + (((x0*w0 + x1*w1) + x2*w2) + ...))
+ *   A = F32(A + (((x0*w0 + x1*w1) + x2*w2) + x3*w3))
  *
- * with exact products, sums in double in this order and one rounding to F32 (choice 8; for a single
- * product exactly rounded). The code is written once, in amp_unit.h, and compiled for each kind of
+ * and for quarters A + (s(0..3) + s(4..7)), s being such a sum of four,
+ * with exact products, sums in double in this order and one rounding to F32 (choice 8; a single
+ * product is exactly rounded). The code is written once, in amp_unit.h, and compiled for each kind of
  * host; as every operation is a correctly rounded one, and products are exact in double so that
  * fusing them changes nothing, all versions give the same bits. */
 #include "sim/float_impl.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 typedef enum Product { HALVES, QUARTERS, SINGLES } Product;
 
@@ -22,7 +27,7 @@ typedef struct Shape { /* of an instruction */
 
 INLINE unsigned lanes_of(Product product)
 {
-    return product == HALVES ? 4 : product == QUARTERS ? 8 : 1;
+    return product == HALVES ? 4 : product == QUARTERS ? 8 : 0;
 }
 
 /* ---- Weights ---- */
@@ -62,37 +67,34 @@ INLINE void want_weights(Weights *weights, const FloatState *state, Product prod
 
 /* ---- Operands ---- */
 
-typedef struct Factors { /* x; of singles only `single` */
-    double lane[8];
+typedef double FourWide __attribute__((vector_size(32)));
+typedef uint32_t Row __attribute__((vector_size(32))); /* accumulators of a set */
+
+typedef struct Factors { /* x: of halves low, of quarters low and high, of singles single */
+    FourWide low, high;
     float single;
 } Factors;
 
-INLINE Factors load_factors(const FloatState *state, int32_t r, Product product)
+INLINE double factor(const Factors *x, unsigned lane)
 {
-    Factors x;
-    if (product == SINGLES) {
-        x.single = float_of(load_register(state, r));
-    } else if (product == HALVES) {
-        Lanes lanes = widen_halves(load_pair(state, r));
-        for (unsigned i = 0; i < 4; i++)
-            x.lane[i] = (double)lanes[i];
-    } else { /* the product scale goes to x: a power of two, exact */
-        const float *values = QUARTER_VALUES[(state->formats & FORMAT_VALUES_F143) != 0];
-        double scale = (double)scale_factor(state);
-        uint64_t raw = load_pair(state, r);
-        for (unsigned i = 0; i < 8; i++)
-            x.lane[i] = (double)values[raw >> 8 * i & 255] * scale;
-    }
-    return x;
+    return lane < 4 ? x->low[lane % 4] : x->high[lane % 4];
 }
 
-/* Two partials a set, those of set 0 first. */
-INLINE Lanes load_partials(Issue *issue, const FloatState *state, int32_t r, Shape shape)
+/* Eight quarters as F32 bits. */
+INLINE void widen_quarters(uint64_t codes, bool f143, Row *values)
 {
-    if (!shape.half_in)
-        return load_singles(state, r);
-    Lanes lanes = widen_halves(shape.sets == 2 ? load_pair(state, r) : load_register(state, r));
-    return single_finish(&issue->flags, lanes, lanes, lanes);
+    typedef uint8_t Codes __attribute__((vector_size(8)));
+    typedef int32_t RowInts __attribute__((vector_size(32)));
+    typedef float RowLanes __attribute__((vector_size(32)));
+    Narrow format = f143 ? FORMAT_F143 : FORMAT_F152;
+    Codes packed;
+    memcpy(&packed, &codes, sizeof packed);
+    Row bits = __builtin_convertvector(packed, Row), magnitude = bits & 0x7f;
+    Row normal = (magnitude << (23 - format.mantissa)) + ((127 - format.bias) << 23);
+    RowLanes subnormal = __builtin_convertvector((RowInts)magnitude, RowLanes) * format.spacing;
+    Row small = (Row)((RowInts)magnitude < (1 << format.mantissa));
+    Row nan = (Row)(bits == QUARTER_NAN) & SINGLE_NAN;
+    *values = (small & (Row)subnormal) | (~small & normal) | nan | bits >> 7 << 31;
 }
 
 INLINE uint64_t low_word(Lanes lanes)
@@ -109,18 +111,44 @@ INLINE uint64_t high_word(Lanes lanes)
     return words[1];
 }
 
-/* Results of set 0 and set 1 in the destination's format. */
-INLINE uint64_t results_of(Issue *issue, Lanes results, Shape shape)
-{
-    return shape.half_out ? halves_converted(issue, results) : low_word(results);
-}
-
 INLINE void store_results(FloatState *state, int32_t r, uint64_t results, Shape shape)
 {
     if (shape.half_out && shape.sets == 1)
         store_register(state, r, (uint32_t)results);
     else
         store_pair(state, r, results);
+}
+
+/* ---- The chain ---- */
+
+/* What leaves two sets. */
+INLINE Lanes two_and_two(const Row *first, const Row *second)
+{
+    return (Lanes)__builtin_shufflevector(*first, *second, 0, 1, 8, 9);
+}
+
+/* Two values leave a row of `units` elements, two enter at the far end. */
+INLINE void shift(Row *row, uint64_t entering, unsigned units)
+{
+    Row two = {(uint32_t)entering, (uint32_t)(entering >> 32)};
+    if (units == 8) {
+        *row = __builtin_shufflevector(*row, two, 2, 3, 4, 5, 6, 7, 8, 9);
+        return;
+    }
+    uint32_t raw[8];
+    memcpy(raw, row, sizeof raw);
+    memmove(raw, raw + 2, (units - 2) * sizeof *raw);
+    store_u64(raw + units - 2, entering);
+    memcpy(row, raw, sizeof raw);
+}
+
+/* Live accumulators and chain with the first `units` units of both sets exchanged. */
+static void exchange_units(const FloatState *state, unsigned units, uint32_t *live, uint32_t *chain)
+{
+    for (unsigned i = 0; i < 16; i++) {
+        live[i] = i % 8 < units ? state->chain[i] : state->live[i];
+        chain[i] = i % 8 < units ? state->live[i] : state->chain[i];
+    }
 }
 
 /* ---- Sums that are not finite: the only ones with events ---- */
@@ -130,7 +158,8 @@ static bool is_finite(double value)
     return value - value == 0;
 }
 
-/* `sums` are the accumulators before, `next` after. Only units below `units` of each set count. */
+/* `sums` are the accumulators before, `next` after. Only units below `units` of each set count; the
+ * others stay as they were. */
 static __attribute__((noinline)) void special_sums(uint32_t *flags, const Factors *x,
                                                    const Weights *weights, unsigned column,
                                                    Shape shape, unsigned units,
@@ -138,20 +167,21 @@ static __attribute__((noinline)) void special_sums(uint32_t *flags, const Factor
 {
     for (unsigned i = 0; i < 8 * shape.sets; i++) {
         uint32_t magnitude = next[i] & 0x7fffffff;
-        if (i % 8 >= units || magnitude < SINGLE_INF)
-            continue;
-        if (magnitude > SINGLE_INF) {
+        if (i % 8 >= units) {
+            next[i] = sums[i];
+        } else if (magnitude > SINGLE_INF) {
             *flags |= FLAG_INV;
             next[i] = SINGLE_NAN;
-            continue;
+        } else if (magnitude == SINGLE_INF) {
+            bool overflow = is_finite((double)float_of(sums[i]));
+            if (shape.product == SINGLES)
+                overflow &= is_finite((double)x->single) &&
+                            is_finite((double)weights->single[column][i]);
+            for (unsigned lane = 0; lane < lanes_of(shape.product); lane++)
+                overflow &= is_finite(factor(x, lane)) &&
+                            is_finite(weights->lane[column][lane][i]);
+            *flags |= overflow ? FLAG_OFLO : 0;
         }
-        bool overflow = is_finite((double)float_of(sums[i]));
-        if (shape.product == SINGLES)
-            overflow &=
-                is_finite((double)x->single) && is_finite((double)weights->single[column][i]);
-        for (unsigned lane = 0; shape.product != SINGLES && lane < lanes_of(shape.product); lane++)
-            overflow &= is_finite(x->lane[lane]) && is_finite(weights->lane[column][lane][i]);
-        *flags |= overflow ? FLAG_OFLO : 0;
     }
 }
 
@@ -182,17 +212,25 @@ static void enter_partials(uint32_t *flags, const Factors *x, const float *colum
 #define AMP_HOST portable
 #define AMP_TARGET
 #define AMP_BYTES 16
+#define AMP_WIDEN(sums) __builtin_convertvector(sums, Wide)
+#define AMP_FOUR(lanes) __builtin_convertvector((Lanes)(lanes), FourWide)
 #include "sim/amp_unit.h"
 
 #if defined(__x86_64__)
 #define AMP_HOST avx2
 #define AMP_TARGET __attribute__((target("avx2,fma,f16c")))
 #define AMP_BYTES 32
+#define AMP_WIDEN(sums) (Wide) _mm256_cvtps_pd((__m128)(sums))
+#define AMP_FOUR(lanes) (FourWide) _mm256_cvtps_pd((__m128)(lanes))
+#define AMP_F16C
 #include "sim/amp_unit.h"
 
 #define AMP_HOST avx512
 #define AMP_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma,f16c")))
 #define AMP_BYTES 64
+#define AMP_WIDEN(sums) (Wide) _mm512_cvtps_pd((__m256)(sums))
+#define AMP_FOUR(lanes) (FourWide) _mm256_cvtps_pd((__m128)(lanes))
+#define AMP_F16C
 #include "sim/amp_unit.h"
 #endif
 
@@ -202,7 +240,8 @@ AmpHost amp_host(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
         return AMP_AVX512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("f16c"))
         return AMP_AVX2;
 #endif
     return AMP_PORTABLE;

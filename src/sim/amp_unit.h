@@ -1,32 +1,117 @@
-/* amp_unit.h - one issue of the matrix unit. A template without guard: amp.c includes it once for
- * each kind of host, with AMP_HOST (name), AMP_TARGET (attribute) and AMP_BYTES (vector width)
- * defined. */
+/* amp_unit.h - one issue of the matrix unit. A template without guard: amp.c includes it once for each
+ * kind of host, with AMP_HOST (name), AMP_TARGET (attribute) and AMP_BYTES (vector width) defined, and
+ * AMP_F16C where the host converts halves.
+ *
+ * Accumulators stay in vectors from load to store: the fast path goes through no array. */
 
 #define AMP_INLINE AMP_TARGET static inline __attribute__((always_inline))
+#define Wide AMP_NAME(Wide)
+#define Sums AMP_NAME(Sums)
+#define SumBits AMP_NAME(SumBits)
 
-/* next = sums + x . column, for `units` units. False: some result is not finite. */
-AMP_INLINE bool AMP_NAME(add_products)(const double (*column)[16], const double *x, unsigned lanes,
-                                       const uint32_t *sums, uint32_t *next, unsigned units)
+typedef double Wide __attribute__((vector_size(AMP_BYTES)));
+typedef float Sums __attribute__((vector_size(AMP_BYTES / 2)));
+typedef uint32_t SumBits __attribute__((vector_size(AMP_BYTES / 2)));
+
+enum {
+    AMP_NAME(STEP) = AMP_BYTES / 8, /* units in a vector */
+    AMP_NAME(VECTORS) = 16 / AMP_NAME(STEP)
+};
+
+/* ---- Conversions: the same bits with and without the host's instructions ---- */
+
+AMP_INLINE Lanes AMP_NAME(widen)(uint64_t halves)
 {
-    typedef double Wide __attribute__((vector_size(AMP_BYTES)));
-    typedef float Sums __attribute__((vector_size(AMP_BYTES / 2)));
-    typedef uint32_t SumBits __attribute__((vector_size(AMP_BYTES / 2)));
-    const unsigned step = AMP_BYTES / 8;
+#ifdef AMP_F16C /* makes signalling NaNs quiet: no NaN leaves this file as it came */
+    return (Lanes)_mm_cvtph_ps(_mm_cvtsi64_si128((long long)halves));
+#else
+    return widen_halves(halves);
+#endif
+}
+
+AMP_INLINE uint64_t AMP_NAME(narrow)(Issue *issue, Lanes lanes)
+{
+#ifdef AMP_F16C
+    if (!(issue->control & CONTROL_ESR)) {
+        uint64_t halves = (uint64_t)_mm_cvtsi128_si64(_mm_cvtps_ph((__m128)lanes, 0));
+        /* Bit 15 of a half becomes 1 when its exponent is 31: infinity, overflow, NaN. */
+        uint64_t exponents = (halves & 0x7fff7fff7fff7fff) + 0x0400040004000400;
+        if (__builtin_expect((exponents & 0x8000800080008000) == 0, 1))
+            return halves;
+    }
+#endif
+    return halves_converted(issue, lanes);
+}
+
+AMP_INLINE Factors AMP_NAME(load_factors)(const FloatState *state, int32_t r, Product product)
+{
+    Factors x;
+    if (product == SINGLES) {
+        x.single = float_of(load_register(state, r));
+    } else if (product == HALVES) {
+        x.low = AMP_FOUR(AMP_NAME(widen)(load_pair(state, r)));
+    } else { /* the product scale goes to x: a power of two, exact */
+        double scale = (double)scale_factor(state);
+        Row eight;
+        widen_quarters(load_pair(state, r), state->formats & FORMAT_VALUES_F143, &eight);
+        x.low = AMP_FOUR(__builtin_shufflevector(eight, eight, 0, 1, 2, 3)) * scale;
+        x.high = AMP_FOUR(__builtin_shufflevector(eight, eight, 4, 5, 6, 7)) * scale;
+    }
+    return x;
+}
+
+/* Two partials a set, those of set 0 first. */
+AMP_INLINE Lanes AMP_NAME(load_partials)(Issue *issue, const FloatState *state, int32_t r,
+                                         Shape shape)
+{
+    if (!shape.half_in)
+        return load_singles(state, r);
+    Lanes lanes =
+        AMP_NAME(widen)(shape.sets == 2 ? load_pair(state, r) : load_register(state, r));
+    return single_finish(&issue->flags, lanes, lanes, lanes);
+}
+
+/* Results of set 0 and set 1 in the destination's format. */
+AMP_INLINE uint64_t AMP_NAME(results_of)(Issue *issue, Lanes results, Shape shape)
+{
+    return shape.half_out ? AMP_NAME(narrow)(issue, results) : low_word(results);
+}
+
+/* ---- Sums ---- */
+
+/* Four lanes of x times the columns from `column` on, for the units of one vector. */
+AMP_INLINE void AMP_NAME(four_products)(const double (*column)[16], const FourWide *x, Wide *total)
+{
+    Wide weight[4];
+#pragma GCC unroll 4
+    for (unsigned lane = 0; lane < 4; lane++)
+        memcpy(&weight[lane], column[lane], sizeof weight[lane]);
+    *total = (*x)[0] * weight[0];
+    *total = *total + (*x)[1] * weight[1];
+    *total = *total + (*x)[2] * weight[2];
+    *total = *total + (*x)[3] * weight[3];
+}
+
+/* next = sums + x . column. False: some result is not finite. */
+AMP_INLINE bool AMP_NAME(add_products)(const double (*column)[16], const Factors *x,
+                                       Product product, const uint32_t *sums, Sums *next,
+                                       unsigned vectors)
+{
     SumBits exponents = {0};
-    for (unsigned unit = 0; unit < units; unit += step) {
-        Wide weight, total;
-        memcpy(&weight, &column[0][unit], sizeof weight);
-        total = x[0] * weight;
-        for (unsigned lane = 1; lane < lanes; lane++) {
-            memcpy(&weight, &column[lane][unit], sizeof weight);
-            total += x[lane] * weight;
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < vectors; i++) {
+        const double(*weights)[16] = (const double(*)[16]) & column[0][i * AMP_NAME(STEP)];
+        Wide total, more;
+        AMP_NAME(four_products)(weights, &x->low, &total);
+        if (product == QUARTERS) {
+            AMP_NAME(four_products)(weights + 4, &x->high, &more);
+            total = total + more;
         }
         Sums sum;
-        memcpy(&sum, &sums[unit], sizeof sum);
-        sum = __builtin_convertvector(__builtin_convertvector(sum, Wide) + total, Sums);
-        memcpy(&next[unit], &sum, sizeof sum);
+        memcpy(&sum, &sums[i * AMP_NAME(STEP)], sizeof sum);
+        next[i] = __builtin_convertvector(AMP_WIDEN(sum) + total, Sums);
         /* The sign bit becomes 1 when the exponent is 255. */
-        exponents |= ((SumBits)sum & 0x7fffffff) + 0x00800000;
+        exponents |= ((SumBits)next[i] & 0x7fffffff) + 0x00800000;
     }
     uint64_t words[sizeof exponents / 8], reduced = 0;
     memcpy(words, &exponents, sizeof words);
@@ -36,14 +121,17 @@ AMP_INLINE bool AMP_NAME(add_products)(const double (*column)[16], const double 
 }
 
 /* The same for one product of singles, exactly rounded. */
-AMP_INLINE bool AMP_NAME(add_single)(const float *column, float x, const uint32_t *sums,
-                                     uint32_t *next, unsigned units)
+AMP_INLINE bool AMP_NAME(add_single)(const float *column, float x, const uint32_t *sums, Sums *next,
+                                     unsigned vectors)
 {
     bool finite_sums = true;
-    for (unsigned unit = 0; unit < units; unit++) {
-        float sum = __builtin_fmaf(x, column[unit], float_of(sums[unit]));
-        next[unit] = float_bits(sum);
-        finite_sums &= (next[unit] & SINGLE_INF) != SINGLE_INF;
+    for (unsigned i = 0; i < vectors; i++) {
+        for (unsigned n = 0; n < AMP_NAME(STEP); n++) {
+            unsigned unit = i * AMP_NAME(STEP) + n;
+            float sum = __builtin_fmaf(x, column[unit], float_of(sums[unit]));
+            next[i][n] = sum;
+            finite_sums &= (float_bits(sum) & SINGLE_INF) != SINGLE_INF;
+        }
     }
     return finite_sums;
 }
@@ -51,81 +139,75 @@ AMP_INLINE bool AMP_NAME(add_single)(const float *column, float x, const uint32_
 /* Accumulates column `column` (of singles: word) into the first `units` units of each set. */
 AMP_INLINE void AMP_NAME(accumulate)(Issue *issue, const Factors *x, const Weights *weights,
                                      unsigned column, Shape shape, unsigned units,
-                                     const uint32_t *sums, uint32_t *next)
+                                     const uint32_t *sums, Sums *next)
 {
+    unsigned vectors = AMP_NAME(VECTORS) / 2 * shape.sets;
     bool finite_sums =
         shape.product == SINGLES
-            ? AMP_NAME(add_single)(weights->single[column], x->single, sums, next, 8 * shape.sets)
-            : AMP_NAME(add_products)(weights->lane[column], x->lane, lanes_of(shape.product), sums,
-                                     next, 8 * shape.sets);
-    if (__builtin_expect(!finite_sums, 0))
-        special_sums(&issue->flags, x, weights, column, shape, units, sums, next);
-    if (units < 8)
-        for (unsigned set = 0; set < shape.sets; set++)
-            memcpy(&next[8 * set + units], &sums[8 * set + units], (8 - units) * sizeof *next);
+            ? AMP_NAME(add_single)(weights->single[column], x->single, sums, next, vectors)
+            : AMP_NAME(add_products)(weights->lane[column], x, shape.product, sums, next, vectors);
+    if (__builtin_expect(finite_sums && units == 8, 1))
+        return;
+    uint32_t raw[16];
+    memcpy(raw, next, vectors * sizeof *next);
+    special_sums(&issue->flags, x, weights, column, shape, units, sums, raw);
+    memcpy(next, raw, vectors * sizeof *next);
 }
 
-/* Two values leave a row of `units` elements, two enter at the far end. */
-AMP_INLINE void AMP_NAME(shift)(uint32_t *to, const uint32_t *from, unsigned units,
-                                uint64_t entering)
+AMP_INLINE void AMP_NAME(store_live)(FloatState *state, const Sums *next, Shape shape)
 {
-    for (unsigned i = 0; i + 2 < units; i += 2)
-        store_u64(to + i, load_u64(from + i + 2));
-    store_u64(to + units - 2, entering);
-    for (unsigned i = units; i < 8; i += 2)
-        store_u64(to + i, load_u64(from + i));
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < AMP_NAME(VECTORS) / 2 * shape.sets; i++)
+        memcpy(&state->live[i * AMP_NAME(STEP)], &next[i], sizeof next[i]);
 }
 
-/* AMP, phase 0: live accumulators and chain change places. Then every unit accumulates its column
- * of this phase, two results leave the chain of each served set and two partials enter. `engines` =
- * 4, 2 or 1 pairs of units take part. */
+/* ---- Instructions ---- */
+
+/* AMP, phase 0: live accumulators and chain change places. Then every unit accumulates its column of
+ * this phase, two results leave the chain of each served set and two partials enter. `engines` = 4,
+ * 2 or 1 pairs of units take part. */
 AMP_INLINE uint32_t AMP_NAME(amp)(FloatState *state, Weights *weights, const int32_t *operand,
                                   Shape shape, unsigned phase, unsigned engines)
 {
-    unsigned units = 2 * engines, count = 8 * shape.sets;
+    unsigned units = 2 * engines;
     const uint32_t *live = state->live, *chain = state->chain;
     uint32_t part_live[16], part_chain[16]; /* exchanged in the units that take part */
     if (phase == 0 && engines == 4) {
         live = state->chain;
         chain = state->live;
     } else if (phase == 0) {
-        for (unsigned i = 0; i < count; i++) {
-            part_live[i] = i % 8 < units ? state->chain[i] : state->live[i];
-            part_chain[i] = i % 8 < units ? state->live[i] : state->chain[i];
-        }
+        exchange_units(state, units, part_live, part_chain);
         live = part_live;
         chain = part_chain;
     }
 
     Issue issue = issue_begin(state);
-    Factors x = load_factors(state, operand[1], shape.product);
-    Lanes partials = load_partials(&issue, state, operand[2], shape);
-    uint32_t next[16], moved[16];
+    Factors x = AMP_NAME(load_factors)(state, operand[1], shape.product);
+    Lanes partials = AMP_NAME(load_partials)(&issue, state, operand[2], shape);
+    Row rows[2] = {{0}, {0}};
+    for (unsigned set = 0; set < shape.sets; set++) /* each as it was stored: loads can forward */
+        memcpy(&rows[set], chain + 8 * set, sizeof rows[set]);
+    Sums next[AMP_NAME(VECTORS)];
     want_weights(weights, state, shape.product);
     AMP_NAME(accumulate)(&issue, &x, weights, phase, shape, units, live, next);
 
-    Lanes results = {float_of(chain[0]), float_of(chain[1])};
+    Lanes results = {0};
     if (shape.product != SINGLES) {
+        results = two_and_two(&rows[0], &rows[1]);
+        shift(&rows[0], low_word(partials), units);
         if (shape.sets == 2)
-            results = (Lanes)(Bits){chain[0], chain[1], chain[8], chain[9]};
-        AMP_NAME(shift)(moved, chain, units, low_word(partials));
-        if (shape.sets == 2)
-            AMP_NAME(shift)(moved + 8, chain + 8, units, high_word(partials));
-    } else { /* even phases serve set 0, odd ones set 1 */
-        memcpy(moved, chain, count * sizeof *moved);
-        unsigned set = phase & 1;
-        if (set < shape.sets) {
-            results = (Lanes)(Bits){chain[8 * set], chain[8 * set + 1], 0, 0};
-            AMP_NAME(shift)(moved + 8 * set, chain + 8 * set, units, low_word(partials));
-        } else {
-            results = (Lanes){0};
-        }
+            shift(&rows[1], high_word(partials), units);
+    } else if ((phase & 1) < shape.sets) { /* even phases serve set 0, odd ones set 1 */
+        Row *row = &rows[phase & 1];
+        results = two_and_two(row, row);
+        shift(row, low_word(partials), units);
     }
-    uint64_t leaving = results_of(&issue, results, shape);
+    uint64_t leaving = AMP_NAME(results_of)(&issue, results, shape);
     if (issue_traps(state, &issue))
         return EXCEPTION_FP;
-    memcpy(state->live, next, count * sizeof *next);
-    memcpy(state->chain, moved, count * sizeof *moved);
+    AMP_NAME(store_live)(state, next, shape);
+    for (unsigned set = 0; set < shape.sets; set++)
+        memcpy(&state->chain[8 * set], &rows[set], sizeof rows[set]);
     store_results(state, operand[0], leaving, shape);
     return 0;
 }
@@ -142,50 +224,55 @@ AMP_INLINE uint32_t AMP_NAME(amp_issue)(FloatState *state, Weights *weights, con
     return AMP_NAME(amp)(state, weights, operand, shape, phase, 4 >> engines);
 }
 
-/* SLIC: two results leave the live accumulators, two partials enter at the far end, and all units
- * of the window accumulate column W. Singles take two issues, for the two words of the column; the
- * second one moves nothing. f32sisov2slic serves set 1 in the second: its results were latched in
- * the first, its partials are added to the entry. Immediate: bit 0 W, bit 1 second issue, 3:2
- * window (0: 4, 1: 3 pairs of units). */
+/* SLIC: two results leave the live accumulators, two partials enter at the far end, and all units of
+ * the window accumulate column W. Singles take two issues, for the two words of the column; the second
+ * one moves nothing. f32sisov2slic serves set 1 in the second: its results were latched in the first,
+ * its partials are added to the entry. Immediate: bit 0 W, bit 1 second issue, 3:2 window (0: 4,
+ * 1: 3 pairs of units). */
 AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const int32_t *operand,
                                    Shape shape)
 {
     bool single = shape.product == SINGLES, second = single && (operand[3] & 2);
-    unsigned window = operand[3] >> 2 & 3, units = window == 0 ? 8 : 6, count = 8 * shape.sets;
+    unsigned window = operand[3] >> 2 & 3, units = window == 0 ? 8 : 6;
     if (window > 1)
         return EXCEPTION_INVALID_OP;
 
     Issue issue = issue_begin(state);
-    Factors x = load_factors(state, operand[1], shape.product);
-    Lanes partials = load_partials(&issue, state, operand[2], shape);
-    uint32_t sums[16], next[16], latch[2] = {state->latch[0], state->latch[1]};
-    memcpy(sums, state->live, sizeof sums);
-    Lanes results = {0};
+    Factors x = AMP_NAME(load_factors)(state, operand[1], shape.product);
+    Lanes partials = AMP_NAME(load_partials)(&issue, state, operand[2], shape), results = {0};
+    Row rows[2] = {{0}, {0}};
+    memcpy(rows, state->live, shape.sets * sizeof *rows);
+    uint64_t latch = load_u64(state->latch);
     if (!second) {
-        unsigned other = shape.sets == 2 ? 8 : 0;
-        results = (Lanes)(Bits){sums[0], sums[1], sums[other], sums[other + 1]};
-        AMP_NAME(shift)(sums, state->live, units, low_word(partials));
-        if (shape.sets == 2) {
-            latch[0] = sums[8];
-            latch[1] = sums[9];
-            AMP_NAME(shift)(sums + 8, state->live + 8, units, single ? 0 : high_word(partials));
-        }
+        results = two_and_two(&rows[0], &rows[1]);
+        latch = single && shape.sets == 2 ? high_word(results) : latch;
+        shift(&rows[0], low_word(partials), units);
+        if (shape.sets == 2)
+            shift(&rows[1], single ? 0 : high_word(partials), units);
     } else if (shape.sets == 2) {
-        results = (Lanes)(Bits){latch[0], latch[1], 0, 0};
+        results = (Lanes)(Bits){(uint32_t)latch, (uint32_t)(latch >> 32), 0, 0};
     }
+    uint32_t sums[16];
+    memcpy(sums, rows, sizeof sums);
     unsigned column = operand[3] & 1;
     column = single ? 2 * column + second : column;
+    Sums next[AMP_NAME(VECTORS)];
     want_weights(weights, state, shape.product);
     AMP_NAME(accumulate)(&issue, &x, weights, column, shape, units, sums, next);
-    if (second && shape.sets == 2)
-        enter_partials(&issue.flags, &x, weights->single[column] + 8 + units - 2, partials,
-                       sums + 8 + units - 2, next + 8 + units - 2);
+    if (second && shape.sets == 2) {
+        uint32_t raw[16];
+        memcpy(raw, next, sizeof raw);
+        unsigned entry = 8 + units - 2;
+        enter_partials(&issue.flags, &x, weights->single[column] + entry, partials, sums + entry,
+                       raw + entry);
+        memcpy(next, raw, sizeof raw);
+    }
 
-    uint64_t leaving = results_of(&issue, results, shape);
+    uint64_t leaving = AMP_NAME(results_of)(&issue, results, shape);
     if (issue_traps(state, &issue))
         return EXCEPTION_FP;
-    memcpy(state->live, next, count * sizeof *next);
-    memcpy(state->latch, latch, sizeof latch);
+    AMP_NAME(store_live)(state, next, shape);
+    store_u64(state->latch, latch);
     store_results(state, operand[0], leaving, shape);
     return 0;
 }
@@ -225,6 +312,12 @@ static FloatExecute *AMP_NAME(amp_handler)(Form form)
 
 #undef AMP_INSTRUCTION
 #undef AMP_INLINE
+#undef Wide
+#undef Sums
+#undef SumBits
 #undef AMP_HOST
 #undef AMP_TARGET
 #undef AMP_BYTES
+#undef AMP_WIDEN
+#undef AMP_FOUR
+#undef AMP_F16C
