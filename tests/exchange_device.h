@@ -23,20 +23,20 @@ typedef struct Device {
     uint64_t random;
 } Device;
 
-static uint32_t device_random(Device *device)
+static inline uint32_t device_random(Device *device)
 {
     device->random = device->random * 6364136223846793005ull + 1442695040888963407ull;
     return (uint32_t)(device->random >> 33);
 }
 
-static uint32_t device_address(const void *context, uint32_t tile, uint32_t buffer)
+static inline uint32_t device_address(const void *context, uint32_t tile, uint32_t buffer)
 {
     const Device *device = context;
     return device->address[(size_t)buffer * device->program->tiles + tile];
 }
 
 /* Buffers one after the other in random distances, each in elements of its own. */
-static void device_place(Device *device, bool same_everywhere)
+static inline void device_place(Device *device, bool same_everywhere)
 {
     const TileProgram *program = device->program;
     for (uint32_t t = 0; t < program->tiles; t++) {
@@ -61,7 +61,7 @@ static void device_place(Device *device, bool same_everywhere)
     }
 }
 
-static void device_open(Device *device, const TileProgram *program, uint64_t seed)
+static inline void device_open(Device *device, const TileProgram *program, uint64_t seed)
 {
     *device = (Device){.program = program, .random = seed};
     device->memory = mmap(NULL, (size_t)TILES * SRAM_BYTES, PROT_READ | PROT_WRITE,
@@ -74,7 +74,7 @@ static void device_open(Device *device, const TileProgram *program, uint64_t see
     }
 }
 
-static void device_close(Device *device)
+static inline void device_close(Device *device)
 {
     for (uint32_t t = 0; t < TILES; t++) {
         array_free(&device->tiles[t].sends);
@@ -84,19 +84,19 @@ static void device_close(Device *device)
     free(device->address);
 }
 
-static uint8_t *device_at(Device *device, const Endpoint *end)
+static inline uint8_t *device_at(Device *device, const Endpoint *end)
 {
     uint32_t address = device_address(device, end->tile, end->at.buffer) + end->at.offset;
     return device->tiles[target_physical(end->tile)].memory + (address - SRAM_BASE);
 }
 
-static uint32_t device_word(uint32_t tile, uint32_t offset)
+static inline uint32_t device_word(uint32_t tile, uint32_t offset)
 {
     uint32_t x = tile * 0x9e3779b1u ^ (offset / 4) * 0x85ebca77u;
     return (x ^ x >> 15) * 0xc2b2ae3du | 1;
 }
 
-static void device_fill(Device *device, uint32_t phase)
+static inline void device_fill(Device *device, uint32_t phase)
 {
     const ExchangePhase *p = &device->program->phases.items[phase];
     for (uint32_t m = 0; m < p->transfer_count; m++) {
@@ -107,8 +107,8 @@ static void device_fill(Device *device, uint32_t phase)
     }
 }
 
-static void device_send(FabricTile *tile, uint64_t cycle, uint32_t item, int32_t items,
-                        int32_t sctl)
+static inline void device_send(FabricTile *tile, uint64_t cycle, uint32_t item, int32_t items,
+                               int32_t sctl)
 {
     if (sctl)
         array_push(&tile->sends, (FabricSend){.cycle = cycle,
@@ -117,8 +117,8 @@ static void device_send(FabricTile *tile, uint64_t cycle, uint32_t item, int32_t
                                               .sctl = (uint8_t)sctl});
 }
 
-static void device_control(FabricTile *tile, uint64_t cycle, uint32_t stream, uint32_t selector,
-                           uint32_t value)
+static inline void device_control(FabricTile *tile, uint64_t cycle, uint32_t stream,
+                                  uint32_t selector, uint32_t value)
 {
     array_push(&tile->controls, (FabricControl){.cycle = cycle,
                                                 .value = value,
@@ -127,7 +127,7 @@ static void device_control(FabricTile *tile, uint64_t cycle, uint32_t stream, ui
 }
 
 /* What the supervisor does with a row. */
-static void device_row(FabricTile *tile, const Row *row)
+static inline void device_row(FabricTile *tile, const Row *row)
 {
     uint64_t at = EVENT0;
     uint32_t item = 0;
@@ -186,7 +186,7 @@ static void device_row(FabricTile *tile, const Row *row)
     tile->row_end = at;
 }
 
-static bool device_run(Device *device, const Row *rows, Pool *pool, SimFault *fault)
+static inline bool device_run(Device *device, const Row *rows, Pool *pool, SimFault *fault)
 {
     for (uint32_t t = 0; t < TILES; t++) {
         FabricTile *tile = &device->tiles[target_physical(t)];
@@ -196,7 +196,7 @@ static bool device_run(Device *device, const Row *rows, Pool *pool, SimFault *fa
 }
 
 /* Every word at every receiver, and no word more. */
-static void device_check(Device *device, uint32_t phase)
+static inline void device_check(Device *device, uint32_t phase)
 {
     const ExchangePhase *p = &device->program->phases.items[phase];
     uint64_t wanted = 0, received = 0;
@@ -220,7 +220,7 @@ static void device_check(Device *device, uint32_t phase)
     assert_true(received == wanted);
 }
 
-static void program_release(TileProgram *program)
+static inline void program_release(TileProgram *program)
 {
     array_free(&program->buffers);
     array_free(&program->steps);

@@ -559,9 +559,12 @@ bool fabric_deliver(FabricTile *tiles, uint32_t count, bool verify, Pool *pool, 
     FabricRun run = {
         .tiles = tiles, .count = count, .verify = verify, .work = xcalloc(count, sizeof *run.work)};
     parallel_for(pool, count, prepare_tile, &run);
-    parallel_for(pool, count, receive_tile, &run);
-    parallel_for(pool, count, check_partner_tile, &run);
-    bool good = !first_fault(&run, fault);
+    bool good = !first_fault(&run, fault); /* what a tile does wrong alone, not what follows */
+    if (good) {
+        parallel_for(pool, count, receive_tile, &run);
+        parallel_for(pool, count, check_partner_tile, &run);
+        good = !first_fault(&run, fault);
+    }
     if (good) {
         parallel_for(pool, count, deliver_tile, &run);
         fabric_deliver_ordered(&run);
