@@ -8,7 +8,12 @@
 
 #include "isa/isa.h"
 
-typedef enum AsSectionFlags { AS_WRITE = 1, AS_ALLOC = 2, AS_EXECUTE = 4, AS_NOBITS = 8 } AsSectionFlags;
+typedef enum AsSectionFlags {
+    AS_WRITE = 1,
+    AS_ALLOC = 2,
+    AS_EXECUTE = 4,
+    AS_NOBITS = 8
+} AsSectionFlags;
 
 /* Relocation types are those of the vendor's ELF objects (facts: memory-boot-package.md 8.3). */
 typedef enum AsRelocationType {
@@ -55,6 +60,7 @@ typedef struct AsSymbol {
     uint32_t size;
     uint8_t binding; /* AsBinding */
     bool function;
+    bool is_section; /* stands for the start of its section; relocations of local labels name it */
 } AsSymbol;
 
 typedef struct AsObject { /* all memory in the arena given to assemble() */
@@ -79,6 +85,7 @@ typedef struct AsOptions {
     AsFindSource *find_source; /* may be NULL */
     bool supervisor;           /* start in supervisor mode */
     Text *listing;             /* NULL: none */
+    Text *warnings;            /* NULL: not wanted; one a line */
 } AsOptions;
 
 Status assemble(Arena *arena, const char *name, const char *text, size_t length,
