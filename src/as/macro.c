@@ -315,7 +315,8 @@ static bool push_expansion(Assembler *as, FrameKind kind, const char *what, cons
 
 void macro_call(Assembler *as, Macro *macro)
 {
-    const char *start = as->token.text, *end = arguments_end(as, start);
+    bool dollar = as->token.kind == TOKEN_REGISTER; /* its text begins behind the sign */
+    const char *start = as->token.text - dollar, *end = arguments_end(as, start);
     Slice *values = arena_array(as->arena, Slice, macro->parameter_count + 1);
     bool good = bind_arguments(as, macro, start, end, values);
     move_cursor(as, end);
