@@ -29,11 +29,11 @@ typedef struct Precision {
  * inner = elements per 32 bytes: 32 (F8), 16 (F16), 8 (F32). */
 typedef enum OrderKind {
     ORDER_ROW_MAJOR,
-    ORDER_LEFT,                /* panels `inner` columns wide, 32 bytes per row; outer axes are rows */
-    ORDER_TRANSPOSED_LEFT,     /* the same with rows and columns exchanged, per matrix */
-    ORDER_TRANSPOSED_RIGHT,    /* 16-row groups of 16 x inner micro-panels, per matrix */
-    ORDER_BLOCK_MAJOR,         /* GEMM weights: K blocks of row_block, 16-column groups, column-major
-                                  micro-panels, per matrix */
+    ORDER_LEFT,             /* panels `inner` columns wide, 32 bytes per row; outer axes are rows */
+    ORDER_TRANSPOSED_LEFT,  /* the same with rows and columns exchanged, per matrix */
+    ORDER_TRANSPOSED_RIGHT, /* 16-row groups of 16 x inner micro-panels, per matrix */
+    ORDER_BLOCK_MAJOR,      /* GEMM weights: K blocks of row_block, 16-column groups, column-major
+                               micro-panels, per matrix */
     ORDER_TRANSPOSED_BLOCK_MAJOR
 } OrderKind;
 typedef struct Order {
@@ -52,7 +52,8 @@ typedef struct AxisTiling {
     bool pad;     /* rounding up is allowed; else it is an error */
     uint32_t partitions;
     uint32_t groups, block, pad_multiple, shard_multiple;
-    uint32_t stride; /* in tiles; 0: implicit (packed after the axes before it, replicas first) */
+    uint32_t stride; /* in tiles; 0: implicit. Replicas fill the gaps below the explicit strides,
+                        then what is left of them follows, then the implicit axes in list order */
 } AxisTiling;
 
 typedef struct Format {
@@ -84,10 +85,11 @@ uint32_t precision_inner(Precision precision); /* elements per 32 bytes */
 bool format_equal(const Format *a, const Format *b);
 Format format_on_one_tile(Precision precision, uint32_t tile); /* row-major, untiled */
 
-/* Checks all rules of amp-kernels.md 4.2 and the order's divisibility. The message says what fails. */
+/* Checks all rules of amp-kernels.md 4.2 and the order's divisibility. The message tells. */
 Status type_check(const TensorType *type);
 
-/* Shards are numbered by their coordinates, replicas left out: 0 .. shard_count-1. */
+/* Shards are numbered by their coordinates, replicas left out, the first listed axis the fastest:
+ * 0 .. shard_count-1. All functions below expect a type that passes type_check. */
 uint32_t type_shard_count(const TensorType *type);
 /* The shard that a logical tile holds, or -1. */
 int32_t type_shard_of_tile(const TensorType *type, uint32_t tile);
@@ -96,9 +98,12 @@ uint32_t type_tile_of_shard(const TensorType *type, uint32_t shard, uint32_t rep
 /* False when the shard is empty (nothing logical in it). AXIS_LINEAR tensors give rank 1: a range
  * of the flattened tensor. */
 bool type_shard_region(const TensorType *type, uint32_t shard, Region *out);
-uint64_t type_shard_bytes(const TensorType *type, uint32_t shard); /* physical, 0 when it has none */
+/* Physical bytes; 0 without blocks. A shard that lies wholly in the padding has bytes and is empty.
+ */
+uint64_t type_shard_bytes(const TensorType *type, uint32_t shard);
 uint64_t type_max_shard_bytes(const TensorType *type);
-/* Physical extents of a shard as kernels see them: outer (product of leading axes), rows, columns. */
+/* Physical extents of a shard as kernels see them: outer (product of leading axes), rows, columns
+ */
 void type_shard_matrix(const TensorType *type, uint32_t shard, uint32_t *outer, uint32_t *rows,
                        uint32_t *columns);
 /* Byte offset of the element in the shard; index is global and logical. */
@@ -148,7 +153,8 @@ typedef struct CopyRun {
     int32_t source_step[3], destination_step[3];
 } CopyRun;
 typedef void CopyRunSink(void *context, const CopyRun *run);
-/* Precisions must be equal. Runs come ordered by destination shard, then source shard. */
+/* Precisions must be equal. Runs come ordered by destination shard, then source shard; counts that
+ * are not used are 1, used ones come first. Costs are per meeting of shards, not per element. */
 Status type_copy_runs(const TensorType *source, const TensorType *destination,
                       const Mapping *mapping, CopyRunSink *sink, void *context);
 
@@ -156,7 +162,9 @@ Status type_copy_runs(const TensorType *source, const TensorType *destination,
 void type_pack_shard(const TensorType *type, uint32_t shard, const void *logical, uint8_t *bytes);
 void type_unpack_shard(const TensorType *type, uint32_t shard, const uint8_t *bytes, void *logical);
 
-/* "f16 left [E2/4 b2; E1/9 b16 pad] x2 interleaved @0", the form used in dumps; and JSON. */
+/* "f16 left [S0/4 b2; S1/9 b16 pad] x2 interleaved @0", the form used in dumps (S: axis from the
+ * start / partitions, g groups, b block, pm pad multiple, sm shard multiple, ts tile stride,
+ * x replicas, @ first tile); and JSON. */
 void format_print(Text *text, const Format *format);
 void shape_print(Text *text, const Shape *shape); /* "1x4x144" */
 json_t *format_to_json(const Format *format);
