@@ -15,7 +15,7 @@ typedef enum MidKind {
     MID_COMPUTE, /* pointwise, layer norm, softmax, merge, pack, fill ...: kernel on local shards */
     MID_CAST,    /* precision change, local */
     MID_PRODUCT, /* GEMM on local shards */
-    MID_SUM,     /* K partials (leading axis) -> sum; partials are on the tile that sums */
+    MID_SUM,     /* seed (on the tile that sums: its own shard) + a stack's slots -> sum */
     MID_REPEAT,
     MID_END_REPEAT
 } MidKind;
@@ -23,11 +23,15 @@ typedef enum MidKind {
 typedef struct MidValue {
     const char *name;
     TensorType type;
-    uint8_t role;     /* BufferRole of tile.h: 0 temporary, 1 parameter, 2 input, 3 output */
-    uint8_t padding;  /* PaddingPolicy; matters when the type has padding */
-    ValueId origin;   /* graph value or NO_VALUE */
-    MidId storage;    /* shares the memory of that value (in place, repeat carry); else MID_NONE */
-    uint32_t members; /* sequence members, 1 otherwise */
+    uint8_t role;   /* BufferRole of tile.h: 0 temporary, 1 parameter, 2 input, 3 output */
+    bool resident;  /* a buffer of its own whose padding is zero from the image on: only logical
+                       elements are written (PADDING_RESIDENT) */
+    ValueId origin; /* graph value or NO_VALUE */
+    MidId storage;  /* shares the memory of that value (in place, view, repeat carry) or MID_NONE */
+    uint32_t slot;  /* with storage: starts `slot` times its own shard bytes into the shard */
+    uint32_t slots; /* a stack: memory for that many values of the type, 1 otherwise */
+    uint32_t members;             /* sequence members, 1 otherwise */
+    const ValueId *member_values; /* parameters: the graph parameters they are, members of them */
 } MidValue;
 
 typedef struct MidOp {
@@ -36,10 +40,12 @@ typedef struct MidOp {
     MidId operands[MID_OPERANDS], results[MID_OPERANDS];
     uint32_t operand_count, result_count;
     Mapping mapping;      /* MID_COPY */
-    KernelSpec kernel;    /* family and the parameters that do not depend on the shard; the tile
-                             stage fills in the shard's sizes */
-    uint32_t phase;       /* MID_COPY: copies with equal numbers move in one exchange phase */
-    uint32_t count;       /* MID_REPEAT */
+    uint32_t inner_block; /* MID_PRODUCT: K and columns per kernel call; 0: the whole shard */
+    uint32_t column_block;
+    KernelSpec kernel; /* family and the parameters that do not depend on the shard; the tile
+                          stage fills in the shard's sizes */
+    uint32_t phase;    /* MID_COPY: copies with equal numbers move in one exchange phase */
+    uint32_t count;    /* MID_REPEAT */
 } MidOp;
 
 typedef struct Mid { /* memory in the arena */
@@ -47,6 +53,16 @@ typedef struct Mid { /* memory in the arena */
     ARRAY(MidValue) values;
     ARRAY(MidOp) ops;
 } Mid;
+
+/* The value that owns the memory, and where this one starts in its shard (tile by tile). */
+MidId mid_root(const Mid *mid, MidId value);
+uint64_t mid_offset(const Mid *mid, MidId value, uint32_t shard);
+static inline const MidValue *mid_value(const Mid *mid, MidId value)
+{
+    return &mid->values.items[value];
+}
+const char *mid_kind_name(uint8_t kind);
+bool type_has_padding(const TensorType *type);
 
 Status mid_lower(Arena *arena, const Graph *graph, const Recipe *recipe, Mid *out);
 /* The rewrites, in order; each can be left out for tests. Return how many they changed. */

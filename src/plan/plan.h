@@ -12,11 +12,11 @@
 #include "kernel/kernel.h"
 
 typedef enum Algorithm {
-    ALGORITHM_NONE,       /* views and slices: no data moves, consumers compose the mapping */
-    ALGORITHM_GEMM_GRID,  /* rows x columns x inner; partials summed when inner > 1 */
-    ALGORITHM_POINTWISE,  /* on the shards of the result format */
-    ALGORITHM_ROWS,       /* layer norm: whole rows per tile, any number of copies */
-    ALGORITHM_ATTENTION,  /* heads x query blocks over tiles, key blocks in sequence */
+    ALGORITHM_NONE,      /* views and slices: no data moves, consumers compose the mapping */
+    ALGORITHM_GEMM_GRID, /* rows x columns x inner; partials summed when inner > 1 */
+    ALGORITHM_POINTWISE, /* on the shards of the result format */
+    ALGORITHM_ROWS,      /* layer norm: whole rows per tile, any number of copies */
+    ALGORITHM_ATTENTION, /* heads x query blocks over tiles, key blocks in sequence */
     ALGORITHM_REPEAT
 } Algorithm;
 
@@ -24,6 +24,12 @@ typedef enum Staging {
     STAGING_DIRECT,   /* runs go straight into the operand's order */
     STAGING_ROW_MAJOR /* row-major copy first, then a local pack kernel */
 } Staging;
+
+typedef enum Fusion {
+    FUSED_NO,
+    FUSED_INTO_CONSUMER, /* bias add carried out by the GELU behind it */
+    FUSED_INTO_PRODUCER /* add carried out by the GEMM before it (initial C, or one more partial) */
+} Fusion;
 
 typedef enum PaddingPolicy {
     PADDING_RESIDENT, /* the operand's buffer is its own for the life of the program, zero in the
@@ -39,27 +45,37 @@ typedef struct OperandPlan {
 
 enum { PLAN_OPERANDS = 4 };
 
+/* Operands by algorithm (their formats are for the shapes that plan_operand_type gives):
+ *   GEMM_GRID  left, right, then up to two addends of fused adds, in the result's format. One
+ *              addend with inner = 1 is copied into C, which the kernel accumulates onto; with
+ *              inner > 1 addends are further members of the stack of partials.
+ *   POINTWISE  the operation's inputs; a GELU with a fused bias has x, bias.
+ *   ROWS       x, scale, bias.
+ *   ATTENTION  q, k, v for one round: `rows` heads (heads / rows rounds), `columns` query blocks,
+ *              `inner` blocks of value columns; every tile holds all keys of one key block.
+ *   REPEAT     the carried values as they enter the body. */
+
 typedef struct OpPlan {
     const char *key;
     uint8_t algorithm;
-    bool swapped;                     /* GEMM: computes the transpose */
-    uint32_t rows, columns, inner;    /* GEMM grid; attention: heads x query blocks in rows, columns */
+    bool swapped;                  /* GEMM: computes the transpose */
+    uint32_t rows, columns, inner; /* GEMM grid; attention: heads, query blocks, value blocks */
     uint32_t inner_block, column_block; /* per kernel call */
-    uint32_t key_block;               /* attention: keys per softmax block */
+    uint32_t key_block;                 /* attention: keys per softmax block */
     uint32_t operand_count;
     OperandPlan operands[PLAN_OPERANDS];
-    Format partial;  /* GEMM with inner > 1: the format of a partial */
+    Format partial; /* GEMM with inner > 1: the format of a partial */
     Format result;
-    bool fused;      /* carried out by the kernel of its consumer or producer (bias into GELU, ...) */
-    bool in_place;   /* result overwrites operand 0 */
+    uint8_t fused;                  /* Fusion; a fused operation has no kernel of its own */
+    bool in_place;                  /* result overwrites operand 0 */
     double cycles, exchange_cycles; /* predicted, conversions of its operands included */
 } OpPlan;
 
 typedef struct Recipe {
     uint32_t tiles;
-    bool weights_once;  /* parameters stored once; else they lie where their consumers want them */
-    bool pairs;         /* 64-bit exchange allowed */
-    OpPlan *ops;        /* by graph operation index */
+    bool weights_once; /* parameters stored once; else they lie where their consumers want them */
+    bool pairs;        /* 64-bit exchange allowed */
+    OpPlan *ops;       /* by graph operation index */
     uint32_t op_count;
     Format *parameters; /* storage format per graph value that is input or parameter */
     Format *outputs;    /* per graph output */
@@ -67,11 +83,46 @@ typedef struct Recipe {
 } Recipe;
 
 typedef struct PlanOptions {
-    uint32_t tiles;   /* 1..1472 */
+    uint32_t tiles;      /* 1..1472 */
     Precision precision; /* F16 (F8 later) */
     bool weights_once, pairs;
-    uint32_t beam;    /* 0: default */
+    uint32_t beam; /* 0: default */
 } PlanOptions;
+
+/* What a recipe does not repeat because it follows from the graph and the plan. */
+
+/* Shape and format of the op's operand j (for attention: of one round and key block). */
+Status plan_operand_type(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t operand,
+                         TensorType *out);
+/* The graph value behind operand j: an input of the operation or of an add fused into it. */
+ValueId plan_input(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t operand);
+/* The graph value that the plan stores: the operation's result or that of the last fused add. */
+ValueId plan_fused_result(const Graph *graph, uint32_t op, const OpPlan *plan);
+/* The stored result: its type, and where each element of the graph value is found in it. */
+Status plan_result_type(const Graph *graph, uint32_t op, const OpPlan *plan, TensorType *out,
+                        Mapping *mapping);
+/* GEMM with inner > 1: all partials as one tensor, the inner part first. */
+Status plan_partial_type(const Graph *graph, uint32_t op, const OpPlan *plan, TensorType *out);
+/* Fills operand, partial and result formats of a plan from its grid. */
+Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, OpPlan *plan);
+/* Row-major staging of an operand that a PACK kernel brings into its order. */
+Format plan_staging_format(const Format *format);
+
+/* Fills the sizes of a kernel call from the shards of its operands (results first). */
+typedef struct ShardOf {
+    const TensorType *type;
+    uint32_t shard;
+} ShardOf;
+Status plan_fill_spec(KernelSpec *spec, const ShardOf *operands, uint32_t count);
+
+/* type_copy_runs in whole words: a run may take padding along; an error when it can not. */
+Status plan_copy_words(const TensorType *from, const TensorType *to, const Mapping *mapping,
+                       CopyRunSink *sink, void *context);
+
+/* True when a copy would move nothing: every tile already has the destination's bytes, in place.
+ * The destination then is another view of the source. */
+bool plan_copy_is_view(const TensorType *source, const TensorType *destination,
+                       const Mapping *mapping);
 
 /* The best recipes, best first. */
 Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options, Pool *pool,

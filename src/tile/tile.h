@@ -1,28 +1,33 @@
 /* tile.h - the program of every tile: buffers, kernel calls, local copies, exchange phases.
  *
  * One flat list of steps for the whole device; a step says which tiles take part and with what.
- * Tiles with the same work share one class of a call. A repeat is a pair of bracketing steps; inside
- * it, a reference to a buffer with members means the current iteration's member. Addresses do not
- * exist yet: everything is (buffer, byte offset). Tiles are logical. */
+ * Tiles with the same work share one class of a call. A repeat is a pair of bracketing steps;
+ * inside it, a reference to a buffer with members means the current iteration's member. Addresses
+ * do not exist yet: everything is (buffer, byte offset). Tiles are logical. */
 #ifndef IPU_TILE_TILE_H
 #define IPU_TILE_TILE_H
 
 #include "kernel/kernel.h"
 #include "mid/mid.h"
 
-typedef enum BufferRole { BUFFER_TEMPORARY, BUFFER_PARAMETER, BUFFER_INPUT, BUFFER_OUTPUT } BufferRole;
+typedef enum BufferRole {
+    BUFFER_TEMPORARY,
+    BUFFER_PARAMETER,
+    BUFFER_INPUT,
+    BUFFER_OUTPUT
+} BufferRole;
 
 typedef struct Buffer {
     const char *name; /* of the value it holds, or of the staging */
     uint8_t role;
     uint8_t memory_class;
-    bool resident;     /* keeps its bytes for the life of the program (parameters; buffers whose
-                          padding is zero from the image): shares memory with nobody */
+    bool resident; /* keeps its bytes for the life of the program (parameters; buffers whose
+                      padding is zero from the image): shares memory with nobody */
     uint32_t align, tail;
-    uint32_t members;  /* iterations of a sequence, else 1; member i at base + i * stride */
-    uint32_t *bytes;   /* per tile, of one member; 0: none on that tile */
-    uint32_t alias;    /* buffer whose memory this one is (same size class), or BUFFER_NONE */
-    uint32_t value;    /* mid value, or 0xffffffff */
+    uint32_t members; /* iterations of a sequence, else 1; member i at base + i * stride */
+    uint32_t *bytes;  /* per tile, of one member; 0: none on that tile */
+    uint32_t alias;   /* buffer whose memory this one is (same size class), or BUFFER_NONE */
+    uint32_t value;   /* mid value, or 0xffffffff */
 } Buffer;
 enum { BUFFER_NONE = 0xffffffffu };
 
@@ -79,17 +84,23 @@ typedef struct ExchangePhase {
                        sender in such a phase move by the same stride (its OUTGOING_BASE does it) */
 } ExchangePhase;
 
-typedef enum StepKind { STEP_CALL, STEP_COPY, STEP_EXCHANGE, STEP_REPEAT, STEP_END_REPEAT } StepKind;
+typedef enum StepKind {
+    STEP_CALL,
+    STEP_COPY,
+    STEP_EXCHANGE,
+    STEP_REPEAT,
+    STEP_END_REPEAT
+} StepKind;
 
 typedef struct Step {
     uint8_t kind;
-    const char *operation;  /* key */
-    uint32_t first, count;  /* STEP_CALL: classes; STEP_COPY: copies, sorted by tile;
-                               STEP_EXCHANGE: first = the phase; STEP_REPEAT: count = iterations */
+    const char *operation; /* key */
+    uint32_t first, count; /* STEP_CALL: classes; STEP_COPY: copies, sorted by tile;
+                              STEP_EXCHANGE: first = the phase; STEP_REPEAT: count = iterations */
 } Step;
 
 typedef struct TileProgram { /* memory in the arena given to tile_expand */
-    uint32_t tiles; /* logical tiles in use, 1..1472 */
+    uint32_t tiles;          /* logical tiles in use, 1..1472 */
     ARRAY(Buffer) buffers;
     ARRAY(Step) steps;
     ARRAY(CallClass) classes;
@@ -98,7 +109,8 @@ typedef struct TileProgram { /* memory in the arena given to tile_expand */
 } TileProgram;
 
 Status tile_expand(Arena *arena, const Mid *mid, TileProgram *out);
-Status tile_check(const TileProgram *program); /* bounds, roles, overlap of copies, one class a tile */
+Status
+tile_check(const TileProgram *program); /* bounds, roles, overlap of copies, one class a tile */
 void tile_print(Text *text, const TileProgram *program, int32_t only_tile); /* -1: all */
 json_t *tile_to_json(const TileProgram *program, int32_t only_tile);
 void tile_free(TileProgram *program);

@@ -1,0 +1,531 @@
+/* candidates.c - the ways to carry out one operation, whatever the formats around it.
+ *
+ * GEMM: every grid rows x columns x inner that the tiles can hold is ranked by a closed estimate
+ * (kernel, reduction, words in); the best are priced with the kernels' own formulas. Each comes at
+ * both ends of the tile range, so that two operations in a row can lie on different tiles and no
+ * byte needs a copy within a tile, and with the adds behind it fused or not. */
+#include "plan/internal.h"
+
+enum { GRIDS_KEPT = 12 };
+
+typedef struct Grid {
+    uint32_t rows, columns, inner, piece; /* piece: K per tile */
+    bool swapped;
+    double estimate;
+} Grid;
+typedef ARRAY(Grid) GridArray;
+
+/* ---- what can be fused ---- */
+
+static const Operation *single_user(const Planner *p, ValueId value, uint32_t *index)
+{
+    const Graph *g = p->graph;
+    if (p->uses[value] != 1)
+        return NULL;
+    for (uint32_t i = 0; i < g->operations.count; i++)
+        for (uint32_t j = 0; j < g->operations.items[i].input_count; j++)
+            if (g->operations.items[i].inputs[j] == value) {
+                *index = i;
+                return &g->operations.items[i];
+            }
+    return NULL;
+}
+
+/* The value exists when operation `op` runs. */
+static bool known_before(const Graph *g, ValueId value, uint32_t op)
+{
+    const Value *v = &g->values.items[value];
+    return v->kind != VALUE_RESULT || v->operation < op;
+}
+
+uint32_t fusable_adds(const Planner *p, uint32_t op, uint32_t adds[2])
+{
+    const Operation *gemm = plan_operation(p->graph, op);
+    ValueId value = gemm->results[0];
+    uint32_t count = 0, index;
+    while (count < 2) {
+        const Operation *add = single_user(p, value, &index);
+        if (!add || add->kind != OP_ADD || add->region != gemm->region || index < op)
+            break;
+        ValueId other = add->inputs[0] == value ? add->inputs[1] : add->inputs[0];
+        if (!known_before(p->graph, other, op) || other == value ||
+            !shape_equal(plan_shape(p->graph, add->results[0]), plan_shape(p->graph, value)))
+            break;
+        adds[count++] = index;
+        value = add->results[0];
+    }
+    return count;
+}
+
+/* ---- GEMM grids ---- */
+
+/* amp-kernels.md 5.1: a launch per 16 columns and 16 of K: 160 cycles and 4 per row. */
+static double estimate_gemm(uint32_t rows, uint32_t inner_groups, uint32_t column_groups)
+{
+    return 294.0 + (double)inner_groups * column_groups * (4.0 * rows + 160.0);
+}
+
+static double estimate_grid(const Planner *p, const GemmShape *s, const Grid *g)
+{
+    uint32_t outer_rows = s->outer * s->rows;
+    uint32_t rows = g->swapped ? round_up_u32(ceil_div_u32(outer_rows, g->rows), 16)
+                               : ceil_div_u32(outer_rows, g->rows);
+    uint32_t columns = g->swapped ? ceil_div_u32(s->columns, g->columns)
+                                  : 16 * ceil_div_u32(ceil_div_u32(s->columns, 16), g->columns);
+    uint32_t streamed = g->swapped ? columns : rows, stationary = g->swapped ? rows : columns;
+    double cycles = estimate_gemm(streamed, g->piece / 16, stationary / 16);
+    double words = rows * (double)g->piece / 2;
+    if (p->options->weights_once)
+        words += columns * (double)g->piece / 2;
+    if (g->inner > 1) { /* amp-kernels.md 5.2 */
+        double elements = rows * (double)columns;
+        cycles += target_phase_cost((uint32_t)(elements / 2 * (g->inner - 1)), g->inner - 1);
+        cycles += 282 + 6 * elements / 48 * (11 + 2 * (g->inner - 1));
+    }
+    return cycles + words;
+}
+
+static int by_estimate(const void *left, const void *right)
+{
+    const Grid *a = left, *b = right;
+    if (a->estimate != b->estimate)
+        return a->estimate < b->estimate ? -1 : 1;
+    if (a->swapped != b->swapped)
+        return a->swapped ? 1 : -1;
+    if (a->inner != b->inner)
+        return a->inner < b->inner ? -1 : 1;
+    return a->columns < b->columns ? -1 : a->columns > b->columns;
+}
+
+/* The numbers of parts that differ in the size of a part, ascending: 1 .. units. */
+static uint32_t next_parts(uint32_t units, uint32_t parts)
+{
+    uint32_t size = ceil_div_u32(units, parts);
+    return size > 1 ? max_u32(parts + 1, ceil_div_u32(units, size - 1)) : units + 1;
+}
+
+static bool grid_possible(const Planner *p, uint32_t op, const Grid *g)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    const Shape *left = plan_shape(p->graph, o->inputs[0]);
+    GemmShape s = gemm_shape(p->graph, op);
+    if (g->swapped && s.outer > 1)
+        return false;
+    if (g->piece > UINT16_MAX)
+        return false;
+    return rows_can_split(left, left->rank - 2, g->rows, g->swapped ? 16 : 1);
+}
+
+static void list_grids(const Planner *p, uint32_t op, bool swapped, GridArray *out)
+{
+    GemmShape s = gemm_shape(p->graph, op);
+    uint32_t tiles = p->options->tiles, k_groups = ceil_div_u32(s.inner, 16);
+    uint32_t row_units = swapped ? ceil_div_u32(s.rows, 16) : s.outer * s.rows;
+    uint32_t column_units = swapped ? s.columns : ceil_div_u32(s.columns, 16);
+    if (swapped && s.columns > 64) /* pieces of weights columns: eights are fine enough */
+        column_units = ceil_div_u32(s.columns, 8);
+    for (uint32_t i = 1; i <= k_groups && i <= tiles; i = next_parts(k_groups, i))
+        for (uint32_t c = 1; c <= column_units && c * i <= tiles; c = next_parts(column_units, c))
+            for (uint32_t r = 1; r <= row_units && r * c * i <= tiles;
+                 r = next_parts(row_units, r)) {
+                Grid g = {.rows = r, .columns = c, .swapped = swapped};
+                g.piece = 16 * ceil_div_u32(k_groups, i);
+                g.inner = ceil_div_u32(s.inner, g.piece);
+                if (g.inner != i || !grid_possible(p, op, &g))
+                    continue;
+                g.estimate = estimate_grid(p, &s, &g);
+                array_push(out, g);
+            }
+}
+
+static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
+{
+    TensorType left, right, result, product;
+    Mapping mapping;
+    const OpPlan *plan = &c->plan;
+    TRY(plan_operand_type(p->graph, op, plan, 0, &left));
+    TRY(plan_operand_type(p->graph, op, plan, 1, &right));
+    TRY(plan_result_type(p->graph, op, plan, &result, &mapping));
+    product = result;
+    if (plan->inner > 1)
+        TRY(plan_partial_type(p->graph, op, plan, &product));
+    TRY(type_check(&left));
+    TRY(type_check(&right));
+    TRY(type_check(&product));
+    KernelSpec gemm = {.family = KERNEL_GEMM};
+    uint32_t addends = plan->operand_count - 2;
+    gemm.p[GEMM_ACCUMULATE] = plan->inner == 1 && addends > 0;
+    ShardOf shards[3] = {
+        {&product, 0}, {plan->swapped ? &right : &left, 0}, {plan->swapped ? &left : &right, 0}};
+    TRY(costs_pattern(&p->costs, gemm, shards, 3, &c->kernel));
+    uint64_t shard = type_max_shard_bytes(&result);
+    c->bytes = shard;
+    if (plan->inner == 1)
+        return STATUS_OK;
+    uint32_t others = plan->inner - 1;
+    c->bytes += type_max_shard_bytes(&product) + shard * (others + addends);
+    c->words = (uint32_t)(shard / 4) * others;
+    c->sources = others;
+    KernelSpec sum = {.family = KERNEL_REDUCE_SUM};
+    sum.p[REDUCE_PARTIALS] = (int32_t)(1 + others + addends);
+    ShardOf out = {&result, 0};
+    double cycles;
+    TRY(costs_pattern(&p->costs, sum, &out, 1, &cycles));
+    c->kernel += cycles;
+    return STATUS_OK;
+}
+
+static Status push_gemm(Planner *p, uint32_t op, const Grid *g, uint32_t addends, uint32_t first,
+                        bool interleaved, CandidateArray *out)
+{
+    Candidate c = {.plan = {.key = plan_operation(p->graph, op)->key,
+                            .algorithm = ALGORITHM_GEMM_GRID,
+                            .swapped = g->swapped,
+                            .rows = g->rows,
+                            .columns = g->columns,
+                            .inner = g->inner}};
+    c.plan.operand_count = 2 + addends;
+    c.plan.inner_block = g->piece;
+    c.plan.operands[g->swapped ? 0 : 1].format.memory_class =
+        interleaved ? MEMORY_INTERLEAVED : MEMORY_STANDARD;
+    TRY(plan_gemm_formats(p->graph, op, first, &c.plan));
+    TRY(price_gemm(p, op, &c));
+    array_push(out, c);
+    return STATUS_OK;
+}
+
+/* Rotations: the first tiles and the last. */
+static uint32_t first_tiles(const Planner *p, uint32_t used, uint32_t first[2])
+{
+    first[0] = 0;
+    first[1] = p->options->tiles - used;
+    return first[1] ? 2 : 1;
+}
+
+static Status gemm_candidates(Planner *p, uint32_t op, CandidateArray *out)
+{
+    GridArray grids = {0};
+    uint32_t adds[2], first[2], fusable = fusable_adds(p, op, adds);
+    list_grids(p, op, false, &grids);
+    list_grids(p, op, true, &grids);
+    qsort(grids.items, grids.count, sizeof *grids.items, by_estimate);
+    Status why = STATUS_OK;
+    uint32_t kept = 0;
+    for (size_t i = 0; i < grids.count && kept < GRIDS_KEPT; i++) {
+        const Grid *g = &grids.items[i];
+        size_t before = out->count;
+        uint32_t ends = first_tiles(p, g->rows * g->columns * g->inner, first);
+        for (uint32_t a = 0; a <= fusable && a <= (g->inner > 1 ? 2 : 1); a++)
+            for (uint32_t f = 0; f < ends; f++) {
+                status_free(why);
+                why = push_gemm(p, op, g, a, first[f], true, out);
+            }
+        kept += out->count > before;
+    }
+    array_free(&grids);
+    if (out->count == 0)
+        return status_ok(why) ? status_error("no grid") : why;
+    status_free(why);
+    return STATUS_OK;
+}
+
+/* ---- rows ---- */
+
+Format rows_format(const Shape *shape, uint32_t tiles, uint32_t first_tile)
+{
+    Format format = format_start(first_tile, 1, (Order){.kind = ORDER_ROW_MAJOR});
+    uint32_t last = shape->rank > 1 ? shape->rank - 2 : 0;
+    for (uint32_t parts = min_u32(tiles, shape->extent[last]); shape->rank > 1; parts--)
+        if (rows_can_split(shape, last, parts, 1)) {
+            format_add_rows(&format, shape, last, 0, parts, 1, 1);
+            break;
+        }
+    return format;
+}
+
+static Status push_rows(Planner *p, uint32_t op, uint32_t parts, uint32_t copies, uint32_t first,
+                        CandidateArray *out)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    const Shape *shape = plan_shape(p->graph, o->results[0]);
+    Candidate c = {.plan = {.key = o->key,
+                            .algorithm = ALGORITHM_ROWS,
+                            .operand_count = 3,
+                            .rows = parts,
+                            .columns = copies,
+                            .inner = 1}};
+    Format format = format_start(first, copies, (Order){.kind = ORDER_ROW_MAJOR});
+    format_add_rows(&format, shape, shape->rank - 2, 0, parts, 1, copies);
+    c.plan.result = c.plan.operands[0].format = format;
+    for (uint32_t j = 1; j < 3; j++)
+        c.plan.operands[j].format =
+            broadcast_format(&format, shape, plan_shape(p->graph, o->inputs[j]));
+    TensorType type = {.shape = *shape, .format = format};
+    TRY(type_check(&type));
+    ShardOf shards[] = {{&type, 0}, {&type, 0}};
+    TRY(costs_pattern(&p->costs, (KernelSpec){.family = KERNEL_LAYER_NORM}, shards, 2, &c.kernel));
+    c.bytes = type_max_shard_bytes(&type);
+    array_push(out, c);
+    return STATUS_OK;
+}
+
+/* Copies of the rows that a product behind this operation would like: its column partitions. */
+static uint32_t wanted_copies(Planner *p, uint32_t op, uint32_t parts, uint32_t wanted[8])
+{
+    const Operation *o = plan_operation(p->graph, op);
+    uint32_t count = 0;
+    wanted[count++] = 1;
+    for (uint32_t u = op + 1; u < p->graph->operations.count; u++) {
+        const Operation *user = plan_operation(p->graph, u);
+        const CandidateArray *grids;
+        if (user->kind != OP_GEMM || user->inputs[0] != o->results[0])
+            continue;
+        if (status_discard(make_candidates(p, u, &grids)))
+            continue;
+        for (size_t i = 0; i < grids->count && count < 8; i++) {
+            const OpPlan *plan = &grids->items[i].plan;
+            bool known = plan->inner > 1 || plan->swapped || plan->rows != parts;
+            for (uint32_t k = 0; k < count; k++)
+                known |= wanted[k] == plan->columns;
+            if (!known)
+                wanted[count++] = plan->columns;
+        }
+    }
+    return count;
+}
+
+static Status rows_candidates(Planner *p, uint32_t op, CandidateArray *out)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    const Shape *shape = plan_shape(p->graph, o->results[0]);
+    if (shape->rank < 2)
+        return status_error("layer norm of rank %u", shape->rank);
+    uint64_t rows = shape_elements(shape) / shape->extent[shape->rank - 1];
+    Status why = STATUS_OK;
+    uint32_t tried = 0;
+    for (uint32_t parts = (uint32_t)(rows < p->options->tiles ? rows : p->options->tiles);
+         parts >= 1 && tried<4; parts = parts> 1 ? parts / 2 : 0) {
+        uint32_t wanted[8], first[2];
+        if (!rows_can_split(shape, shape->rank - 2, parts, 1))
+            continue;
+        tried++;
+        uint32_t count = wanted_copies(p, op, parts, wanted);
+        for (uint32_t w = 0; w < count; w++) {
+            if (wanted[w] * parts > p->options->tiles)
+                continue;
+            uint32_t ends = first_tiles(p, wanted[w] * parts, first);
+            for (uint32_t f = 0; f < ends; f++) {
+                status_free(why);
+                why = push_rows(p, op, parts, wanted[w], first[f], out);
+            }
+        }
+    }
+    if (out->count == 0)
+        return status_ok(why) ? status_error("no split of %llu rows", (unsigned long long)rows)
+                              : why;
+    status_free(why);
+    return STATUS_OK;
+}
+
+/* ---- pointwise ---- */
+
+/* The format of an operand that is repeated along axes where it has extent 1 (or lacks them): the
+ * result's tiling without those axes, their tiles being replicas. */
+Format broadcast_format(const Format *format, const Shape *full, const Shape *part)
+{
+    Format out = *format;
+    uint32_t stride = format->replicas, missing = full->rank - part->rank;
+    out.axis_count = 0;
+    for (uint32_t i = 0; i < format->axis_count; i++) {
+        AxisTiling axis = format->axes[i];
+        if (!axis.stride)
+            axis.stride = stride;
+        stride = axis.stride * axis.partitions;
+        if (axis.axis < missing || part->extent[axis.axis - missing] != full->extent[axis.axis]) {
+            out.replicas *= axis.partitions;
+            continue;
+        }
+        axis.axis = (uint8_t)(axis.axis - missing);
+        if (axis.partitions == 1)
+            axis.stride = 0;
+        out.axes[out.axis_count++] = axis;
+    }
+    out.memory_class = MEMORY_STANDARD;
+    return out;
+}
+
+bool pointwise_candidate(Planner *p, uint32_t op, bool fused_bias, const Format *result,
+                         Candidate *out)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    const Shape *full = plan_shape(p->graph, o->results[0]);
+    *out = (Candidate){.plan = {.key = o->key,
+                                .algorithm = ALGORITHM_POINTWISE,
+                                .rows = 1,
+                                .columns = 1,
+                                .inner = 1,
+                                .result = *result}};
+    out->plan.operand_count = o->kind == OP_ADD || fused_bias ? 2 : 1;
+    TensorType types[3] = {{.shape = *full, .format = *result}};
+    ShardOf shards[3] = {{&types[0], 0}, {&types[1], 0}, {&types[2], 0}};
+    for (uint32_t j = 0; j < out->plan.operand_count; j++) {
+        ValueId value = plan_input(p->graph, op, &out->plan, j);
+        const Shape *shape = plan_shape(p->graph, value);
+        bool same = shape_equal(shape, full);
+        if (!same && j == 0)
+            return false;
+        out->plan.operands[j].format = same ? *result : broadcast_format(result, full, shape);
+        types[1 + j] = (TensorType){.shape = *shape, .format = out->plan.operands[j].format};
+        if (status_discard(type_check(&types[1 + j])))
+            return false;
+    }
+    KernelSpec kernel = {.family = (uint16_t)(o->kind == OP_ADD ? KERNEL_ADD
+                                              : fused_bias      ? KERNEL_BIAS_GELU
+                                                                : KERNEL_GELU)};
+    out->bytes = type_max_shard_bytes(&types[0]);
+    return !status_discard(
+        costs_pattern(&p->costs, kernel, shards, 1 + out->plan.operand_count, &out->kernel));
+}
+
+static Status pointwise_candidates(Planner *p, uint32_t op, CandidateArray *out)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    const Shape *shape = plan_shape(p->graph, o->results[0]);
+    uint32_t tiles = p->options->tiles, last = shape->rank - 1, ends[2];
+    Format grids[2] = {rows_format(shape, tiles, 0)};
+    uint32_t groups = ceil_div_u32(shape->extent[last], 16), columns = min_u32(groups, tiles);
+    grids[1] = format_start(0, 1, (Order){.kind = ORDER_LEFT});
+    format_add_axis(&grids[1], last, columns, 16, 1);
+    for (uint32_t rows = last ? min_u32(tiles / columns, shape->extent[last - 1]) : 0; rows; rows--)
+        if (rows_can_split(shape, last - 1, rows, 1)) {
+            format_add_rows(&grids[1], shape, last - 1, 0, rows, 1, columns);
+            break;
+        }
+    for (uint32_t g = 0; g < 2; g++) {
+        uint32_t count = first_tiles(p, grids[g].tile_count, ends);
+        for (uint32_t f = 0; f < count; f++) {
+            Candidate c;
+            Format format = grids[g];
+            format.first_tile = ends[f];
+            if (pointwise_candidate(p, op, false, &format, &c))
+                array_push(out, c);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- attention ---- */
+
+static Status price_attention(Planner *p, uint32_t op, Candidate *c)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    const OpPlan *plan = &c->plan;
+    const Shape *q = plan_shape(p->graph, o->inputs[0]), *v = plan_shape(p->graph, o->inputs[2]);
+    uint32_t keys = v->extent[1], blocks = ceil_div_u32(keys, plan->key_block);
+    uint32_t rounds = q->extent[0] / plan->rows, rows = ceil_div_u32(q->extent[1], plan->columns);
+    uint32_t padded = round_up_u32(plan->key_block, 16), depth = round_up_u32(q->extent[2], 16);
+    uint32_t width = 16 * ceil_div_u32(ceil_div_u32(v->extent[2], 16), plan->inner);
+    KernelSpec specs[5] = {
+        {.family = KERNEL_GEMM,
+         .p = {[GEMM_ROWS] = (int32_t)rows,
+               [GEMM_INNER] = (int32_t)depth,
+               [GEMM_COLUMNS] = (int32_t)padded}},
+        {.family = KERNEL_SOFTMAX,
+         .p = {[SOFTMAX_ROWS] = (int32_t)rows,
+               [SOFTMAX_KEYS] = (int32_t)min_u32(keys, plan->key_block),
+               [SOFTMAX_PADDED_KEYS] = (int32_t)padded,
+               [SOFTMAX_SCALE_BITS] = 0x3f800000}},
+        {.family = KERNEL_GEMM,
+         .p = {[GEMM_ROWS] = (int32_t)rows,
+               [GEMM_INNER] = (int32_t)padded,
+               [GEMM_COLUMNS] = (int32_t)width}},
+        {.family = KERNEL_ATTENTION_MERGE,
+         .p = {[MERGE_ROWS] = (int32_t)rows,
+               [MERGE_COLUMNS] = (int32_t)(plan->inner > 1 ? width : v->extent[2]),
+               [MERGE_PADDED_COLUMNS] = (int32_t)width,
+               [MERGE_INITIAL] = 1,
+               [MERGE_FINAL] = 1}},
+        {.family = KERNEL_PACK}};
+    TensorType value, staging;
+    TRY(plan_operand_type(p->graph, op, plan, 2, &value));
+    staging = (TensorType){value.shape, plan_staging_format(&value.format)};
+    ShardOf pack[2] = {{&value, 0}, {&staging, 0}};
+    TRY(plan_fill_spec(&specs[4], pack, 2));
+    for (uint32_t i = 0; i < countof(specs); i++) {
+        KernelContract contract;
+        TRY(kernel_contract(&specs[i], &contract));
+        c->kernel += costs_kernel(&p->costs, &specs[i]) * blocks * rounds;
+    }
+    c->bytes = (uint64_t)rows * (padded * 4u + width * 8u) + type_max_shard_bytes(&staging);
+    return STATUS_OK;
+}
+
+static Status push_attention(Planner *p, uint32_t op, uint32_t heads, uint32_t queries,
+                             uint32_t values, uint32_t block, CandidateArray *out)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    uint32_t first[2], ends = first_tiles(p, heads * queries * values, first);
+    for (uint32_t f = 0; f < ends; f++) {
+        Candidate c = {.plan = {.key = o->key,
+                                .algorithm = ALGORITHM_ATTENTION,
+                                .rows = heads,
+                                .columns = queries,
+                                .inner = values,
+                                .key_block = block}};
+        attention_formats(p->graph, op, first[f], &c.plan);
+        for (uint32_t j = 0; j < 3; j++) {
+            TensorType type;
+            TRY(plan_operand_type(p->graph, op, &c.plan, j, &type));
+            TRY(type_check(&type));
+        }
+        TRY(price_attention(p, op, &c));
+        array_push(out, c);
+    }
+    return STATUS_OK;
+}
+
+static Status attention_candidates(Planner *p, uint32_t op, CandidateArray *out)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    const Shape *q = plan_shape(p->graph, o->inputs[0]), *v = plan_shape(p->graph, o->inputs[2]);
+    uint32_t tiles = p->options->tiles, groups = ceil_div_u32(v->extent[2], 16);
+    uint32_t heads = min_u32(q->extent[0], tiles), keys = v->extent[1];
+    while (q->extent[0] % heads)
+        heads--;
+    Status why = STATUS_OK;
+    /* Keys, values, staging and scores of a block must fit; halve the block until they may. */
+    for (uint32_t block = keys; block; block = block > 16 ? round_up_u32(block / 2, 16) : 0) {
+        for (uint32_t values = 1; values <= groups && values * heads <= tiles;
+             values = next_parts(groups, values)) {
+            uint32_t most = min_u32(q->extent[1], tiles / (heads * values)), tried = 0;
+            for (uint32_t queries = most; queries && tried < 3; queries /= 2, tried++) {
+                status_free(why);
+                why = push_attention(p, op, heads, queries, values, block, out);
+            }
+        }
+        uint64_t bytes = (uint64_t)block * (q->extent[2] + 2u * v->extent[2]) * 2u;
+        if (bytes < p->budget / 4)
+            break;
+    }
+    if (out->count == 0)
+        return status_ok(why) ? status_error("no grid") : why;
+    status_free(why);
+    return STATUS_OK;
+}
+
+Status make_candidates(Planner *p, uint32_t op, const CandidateArray **out)
+{
+    CandidateArray *made = &p->candidates[op];
+    const Operation *o = plan_operation(p->graph, op);
+    Status status = STATUS_OK;
+    if (made->count == 0 && o->kind == OP_GEMM)
+        status = gemm_candidates(p, op, made);
+    else if (made->count == 0 && o->kind == OP_LAYER_NORM)
+        status = rows_candidates(p, op, made);
+    else if (made->count == 0 && o->kind == OP_ATTENTION)
+        status = attention_candidates(p, op, made);
+    else if (made->count == 0 && (o->kind == OP_ADD || o->kind == OP_GELU))
+        status = pointwise_candidates(p, op, made);
+    *out = made;
+    return status_context(status, "%s", o->key);
+}

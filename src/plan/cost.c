@@ -1,0 +1,296 @@
+/* cost.c - what conversions and kernels cost, each counted once.
+ *
+ * Storages (type + mapping) and conversions are interned by content, so the search works with small
+ * numbers and asks for each pair once. A conversion is counted from the very runs that will move:
+ * words per sender and receiver (a run that goes to several tiles leaves its sender once), sources
+ * per receiver, and the runs that stay on their tile as local copies. */
+#include "plan/internal.h"
+
+static uint64_t hash_u32(uint64_t seed, const uint32_t *words, size_t count)
+{
+    return hash_bytes(words, count * sizeof *words, seed);
+}
+
+uint64_t hash_type(const TensorType *type, uint64_t seed)
+{
+    const Format *f = &type->format;
+    uint32_t words[MAX_RANK + 10] = {
+        type->shape.rank, f->precision.kind,  (uint8_t)f->precision.scale,
+        f->order.kind,    f->order.row_block, f->order.column_block,
+        f->memory_class,  f->first_tile,      f->tile_count,
+        f->replicas};
+    for (uint32_t a = 0; a < type->shape.rank; a++)
+        words[10 + a] = type->shape.extent[a];
+    seed = hash_u32(seed, words, countof(words));
+    for (uint32_t i = 0; i < f->axis_count; i++) {
+        const AxisTiling *t = &f->axes[i];
+        uint32_t axis[] = {t->axis,  t->pad,          t->partitions,     t->groups,
+                           t->block, t->pad_multiple, t->shard_multiple, t->stride};
+        seed = hash_u32(seed, axis, countof(axis));
+    }
+    return seed;
+}
+
+static uint64_t hash_axes(const MappingAxis *axes, uint32_t rank, uint64_t seed)
+{
+    for (uint32_t a = 0; a < rank; a++) {
+        uint32_t words[2 + MAX_ATOMS] = {axes[a].offset, axes[a].count};
+        for (uint32_t i = 0; i < axes[a].count; i++)
+            words[2 + i] = axes[a].atoms[i];
+        seed = hash_u32(seed, words, countof(words));
+    }
+    return seed;
+}
+
+uint64_t hash_mapping(const Mapping *mapping, uint64_t seed)
+{
+    uint32_t ranks[] = {mapping->source_rank, mapping->destination_rank, mapping->atom_count};
+    seed = hash_u32(seed, ranks, countof(ranks));
+    seed = hash_u32(seed, mapping->extent, mapping->atom_count);
+    seed = hash_axes(mapping->source, mapping->source_rank, seed);
+    return hash_axes(mapping->destination, mapping->destination_rank, seed);
+}
+
+uint32_t costs_storage(Costs *costs, const TensorType *type, const Mapping *mapping)
+{
+    bool added;
+    uint64_t *slot = map_at(&costs->storage_ids, hash_mapping(mapping, hash_type(type, 1)), &added);
+    if (added) {
+        *slot = costs->storages.count;
+        array_push(&costs->storages, (Storage){*type, *mapping});
+    }
+    return (uint32_t)*slot;
+}
+
+/* ---- counting the runs of a copy ---- */
+
+typedef struct Load { /* of one tile */
+    uint32_t sent, received, sources;
+    uint64_t kept; /* bytes copied within the tile */
+    bool moved;    /* some of them to another place in the shard */
+    double local;
+} Load;
+
+typedef struct Counter {
+    Costs *costs;
+    const TensorType *from, *to;
+    Load *loads; /* by tile */
+    uint32_t tiles;
+    int32_t *holds;  /* source shard of each tile */
+    uint32_t *home;  /* tiles of the current destination shard */
+    uint32_t shard;  /* current destination shard, or NO_SHARD */
+    uint32_t source; /* current source shard */
+    uint32_t sender; /* tile that sends it, NO_SHARD: nobody yet */
+} Counter;
+enum { NO_SHARD = 0xffffffffu };
+
+static void open_pair(Counter *c, const CopyRun *run)
+{
+    if (run->destination_shard != c->shard)
+        for (uint32_t r = 0; r < c->to->format.replicas; r++)
+            c->home[r] = type_tile_of_shard(c->to, run->destination_shard, r);
+    c->shard = run->destination_shard;
+    c->source = run->source_shard;
+    c->sender = NO_SHARD;
+    bool remote = false;
+    for (uint32_t r = 0; r < c->to->format.replicas; r++)
+        remote |= c->holds[c->home[r]] != (int32_t)run->source_shard;
+    if (!remote)
+        return;
+    for (uint32_t r = 0; r < c->from->format.replicas; r++) { /* the least loaded one sends */
+        uint32_t tile = type_tile_of_shard(c->from, run->source_shard, r);
+        if (c->sender == NO_SHARD || c->loads[tile].sent < c->loads[c->sender].sent)
+            c->sender = tile;
+    }
+    for (uint32_t r = 0; r < c->to->format.replicas; r++)
+        if (c->holds[c->home[r]] != (int32_t)run->source_shard)
+            c->loads[c->home[r]].sources++;
+}
+
+static double local_copy_cycles(Costs *costs, const CopyRun *run)
+{
+    KernelSpec spec = {.family = KERNEL_COPY};
+    spec.p[COPY_ROWS] = (int32_t)run->count[0];
+    spec.p[COPY_ROW_BYTES] = (int32_t)run->bytes;
+    spec.p[COPY_OUT_PITCH] = run->count[0] > 1 ? run->destination_step[0] : (int32_t)run->bytes;
+    spec.p[COPY_IN_PITCH] = run->count[0] > 1 ? run->source_step[0] : (int32_t)run->bytes;
+    return costs_kernel(costs, &spec) * run->count[1] * run->count[2];
+}
+
+static void count_run(void *context, const CopyRun *run)
+{
+    Counter *c = context;
+    if (run->destination_shard != c->shard || run->source_shard != c->source)
+        open_pair(c, run);
+    uint32_t bytes = run->bytes * run->count[0] * run->count[1] * run->count[2];
+    uint32_t words = ceil_div_u32(run->bytes, 4) * run->count[0] * run->count[1] * run->count[2];
+    if (c->sender != NO_SHARD)
+        c->loads[c->sender].sent += words;
+    for (uint32_t r = 0; r < c->to->format.replicas; r++) {
+        Load *load = &c->loads[c->home[r]];
+        if (c->holds[c->home[r]] != (int32_t)run->source_shard) {
+            load->received += words;
+            continue;
+        }
+        load->kept += bytes;
+        load->moved |= run->source_offset != run->destination_offset;
+        for (uint32_t d = 0; d < 3; d++)
+            load->moved |= run->count[d] > 1 && run->source_step[d] != run->destination_step[d];
+        if (c->costs)
+            load->local += local_copy_cycles(c->costs, run);
+    }
+}
+
+static uint32_t tiles_of(const Format *format)
+{
+    return format->first_tile + format->tile_count;
+}
+
+static Status count_copy(Costs *costs, const TensorType *from, const TensorType *to,
+                         const Mapping *mapping, Counter *counter)
+{
+    uint32_t tiles = max_u32(tiles_of(&from->format), tiles_of(&to->format));
+    *counter = (Counter){.costs = costs, .from = from, .to = to, .tiles = tiles, .shard = NO_SHARD};
+    counter->loads = xcalloc(tiles, sizeof *counter->loads);
+    counter->holds = xcalloc(tiles, sizeof *counter->holds);
+    counter->home = xcalloc(to->format.replicas, sizeof *counter->home);
+    for (uint32_t t = 0; t < tiles; t++)
+        counter->holds[t] = type_shard_of_tile(from, t);
+    return costs ? plan_copy_words(from, to, mapping, count_run, counter)
+                 : type_copy_runs(from, to, mapping, count_run, counter);
+}
+
+static void counter_free(Counter *counter)
+{
+    free(counter->loads);
+    free(counter->holds);
+    free(counter->home);
+}
+
+static uint64_t logical_bytes(const TensorType *type, uint32_t shard)
+{
+    Region region;
+    if (!type_shard_region(type, shard, &region))
+        return 0;
+    uint64_t bytes = precision_bytes(type->format.precision);
+    for (uint32_t a = 0; a < region.rank; a++)
+        bytes *= region.logical_end[a] - region.start[a];
+    return bytes;
+}
+
+/* Nothing moves when every tile of the destination finds all bytes of its shard in its own source
+ * shard, at the same offsets, in a shard of the same size with no more logical content. */
+static bool counted_as_view(const Counter *c)
+{
+    const Format *from = &c->from->format, *to = &c->to->format;
+    if (to->memory_class == MEMORY_INTERLEAVED && from->memory_class != MEMORY_INTERLEAVED)
+        return false;
+    for (uint32_t t = to->first_tile; t < tiles_of(to); t++) {
+        int32_t shard = type_shard_of_tile(c->to, t);
+        uint64_t bytes = logical_bytes(c->to, (uint32_t)shard);
+        if (bytes == 0)
+            continue;
+        if (c->holds[t] < 0 || c->loads[t].moved || c->loads[t].kept != bytes ||
+            type_shard_bytes(c->from, (uint32_t)c->holds[t]) !=
+                type_shard_bytes(c->to, (uint32_t)shard) ||
+            logical_bytes(c->from, (uint32_t)c->holds[t]) != bytes)
+            return false;
+    }
+    return true;
+}
+
+bool plan_copy_is_view(const TensorType *source, const TensorType *destination,
+                       const Mapping *mapping)
+{
+    if (mapping_is_identity(mapping) && shape_equal(&source->shape, &destination->shape) &&
+        format_equal(&source->format, &destination->format))
+        return true;
+    if (source->format.precision.kind != destination->format.precision.kind)
+        return false;
+    Counter counter;
+    bool good = !status_discard(count_copy(NULL, source, destination, mapping, &counter)) &&
+                counted_as_view(&counter);
+    counter_free(&counter);
+    return good;
+}
+
+static Status convert(Costs *costs, const Storage *from, const Mapping *extra, const TensorType *to,
+                      Conversion *out)
+{
+    Mapping mapping = from->mapping;
+    if (extra)
+        TRY(mapping_compose(&from->mapping, extra, &mapping));
+    *out = (Conversion){0};
+    if (mapping_is_identity(&mapping) && shape_equal(&from->type.shape, &to->shape) &&
+        format_equal(&from->type.format, &to->format)) {
+        out->view = true;
+        return STATUS_OK;
+    }
+    out->view = plan_copy_is_view(&from->type, to, &mapping);
+    if (out->view)
+        return STATUS_OK;
+    Counter counter;
+    Status status = count_copy(costs, &from->type, to, &mapping, &counter);
+    if (status_ok(status)) {
+        for (uint32_t t = 0; t < counter.tiles; t++) {
+            const Load *load = &counter.loads[t];
+            out->words = max_u32(out->words, max_u32(load->sent, load->received));
+            out->sources = max_u32(out->sources, load->sources);
+            out->local = load->local > out->local ? load->local : out->local;
+        }
+    }
+    counter_free(&counter);
+    return status;
+}
+
+Status costs_conversion(Costs *costs, uint32_t storage, const Mapping *extra, const TensorType *to,
+                        Conversion *out)
+{
+    uint64_t key = hash_type(to, storage + 1);
+    if (extra)
+        key = hash_mapping(extra, key);
+    bool added;
+    const uint64_t *found = map_find(&costs->conversion_ids, key);
+    if (!found) {
+        Conversion made;
+        Storage from = costs->storages.items[storage];
+        TRY(convert(costs, &from, extra, to, &made));
+        uint64_t *slot = map_at(&costs->conversion_ids, key, &added);
+        *slot = costs->conversions.count;
+        array_push(&costs->conversions, made);
+        found = slot;
+    }
+    *out = costs->conversions.items[*found];
+    return STATUS_OK;
+}
+
+double costs_kernel(Costs *costs, const KernelSpec *spec)
+{
+    uint32_t words[KERNEL_PARAMETERS + 1] = {spec->family};
+    for (uint32_t i = 0; i < KERNEL_PARAMETERS; i++)
+        words[i + 1] = (uint32_t)spec->p[i];
+    bool added;
+    uint64_t *slot = map_at(&costs->kernel_ids, hash_u32(7, words, countof(words)), &added);
+    if (added)
+        *slot = kernel_cycles(spec);
+    return (double)*slot;
+}
+
+Status costs_pattern(Costs *costs, KernelSpec pattern, const ShardOf *operands, uint32_t count,
+                     double *cycles)
+{
+    KernelContract contract;
+    TRY(plan_fill_spec(&pattern, operands, count));
+    TRY(kernel_contract(&pattern, &contract));
+    *cycles = costs_kernel(costs, &pattern);
+    return STATUS_OK;
+}
+
+void costs_free(Costs *costs)
+{
+    array_free(&costs->storages);
+    array_free(&costs->conversions);
+    map_free(&costs->storage_ids);
+    map_free(&costs->conversion_ids);
+    map_free(&costs->kernel_ids);
+}

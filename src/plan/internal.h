@@ -1,0 +1,91 @@
+/* internal.h - shared by the files of src/plan. */
+#ifndef IPU_PLAN_INTERNAL_H
+#define IPU_PLAN_INTERNAL_H
+
+#include "plan/plan.h"
+
+#include <string.h>
+
+/* ---- graph access, formats (formats.c) ---- */
+const Operation *plan_operation(const Graph *graph, uint32_t op);
+const Shape *plan_shape(const Graph *graph, ValueId value);
+
+/* Building formats: start with replicas, add axes; tile_count follows. A block above 1 pads. */
+Format format_start(uint32_t first_tile, uint32_t replicas, Order order);
+void format_add_axis(Format *format, uint32_t axis, uint32_t partitions, uint32_t block,
+                     uint32_t stride);
+void format_add_rows(Format *format, const Shape *shape, uint32_t last, uint32_t base,
+                     uint32_t parts, uint32_t block, uint32_t stride);
+bool rows_can_split(const Shape *shape, uint32_t last, uint32_t parts, uint32_t block);
+void attention_formats(const Graph *graph, uint32_t op, uint32_t first_tile, OpPlan *plan);
+Format format_once(const Format *format, uint32_t first_tile); /* without replicas */
+
+typedef struct GemmShape {
+    uint32_t outer, rows, inner, columns;
+} GemmShape;
+GemmShape gemm_shape(const Graph *graph, uint32_t op);
+
+/* ---- interned types and what it costs to go from one to another (cost.c) ---- */
+typedef struct Storage { /* how a graph value is stored; mapping: stored tensor -> value */
+    TensorType type;
+    Mapping mapping;
+} Storage;
+
+typedef struct Conversion { /* of a stored value to an operand's type */
+    bool view;              /* nothing moves */
+    uint32_t words;         /* largest sum that one tile sends or receives */
+    uint32_t sources;       /* most sources of one tile */
+    double local;           /* cycles of the slowest tile's local copies */
+} Conversion;
+
+typedef struct Costs {
+    ARRAY(Storage) storages;
+    Map storage_ids, conversion_ids, kernel_ids;
+    ARRAY(Conversion) conversions;
+} Costs;
+
+uint32_t costs_storage(Costs *costs, const TensorType *type, const Mapping *mapping);
+/* extra: applied after the storage's mapping (a broadcast, a slice); NULL: none. */
+Status costs_conversion(Costs *costs, uint32_t storage, const Mapping *extra, const TensorType *to,
+                        Conversion *out);
+double costs_kernel(Costs *costs, const KernelSpec *spec);
+/* A kernel on the largest shards; the contract must accept the sizes. */
+Status costs_pattern(Costs *costs, KernelSpec pattern, const ShardOf *operands, uint32_t count,
+                     double *cycles);
+void costs_free(Costs *costs);
+uint64_t hash_type(const TensorType *type, uint64_t seed);
+uint64_t hash_mapping(const Mapping *mapping, uint64_t seed);
+
+/* ---- candidates (candidates.c) ---- */
+typedef struct Candidate {
+    OpPlan plan;
+    double kernel;           /* cycles of its kernels, operands in place */
+    double inside;           /* cycles of its own exchanges without the addends' words (partials) */
+    uint32_t words, sources; /* of that exchange: addends join it */
+    uint64_t bytes;          /* of partials, stack and results on the fullest tile */
+} Candidate;
+typedef ARRAY(Candidate) CandidateArray;
+
+typedef struct Planner {
+    Arena *arena;
+    const Graph *graph;
+    const PlanOptions *options;
+    uint32_t beam;
+    Costs costs;
+    uint32_t *uses;             /* per value: readers */
+    uint32_t *last_use;         /* per value: index of the last operation that reads its memory */
+    CandidateArray *candidates; /* per operation, made on demand */
+    uint64_t budget;            /* bytes of a tile for data */
+    uint64_t missing;           /* the least that was missing when a candidate did not fit */
+} Planner;
+
+/* The adds behind a product that its kernel can carry out; at most two. */
+uint32_t fusable_adds(const Planner *planner, uint32_t op, uint32_t adds[2]);
+Status make_candidates(Planner *planner, uint32_t op, const CandidateArray **out);
+/* A pointwise operation on the shards of `result`. False: the order can not do it. */
+bool pointwise_candidate(Planner *planner, uint32_t op, bool fused_bias, const Format *result,
+                         Candidate *out);
+Format broadcast_format(const Format *format, const Shape *full, const Shape *part);
+Format rows_format(const Shape *shape, uint32_t tiles, uint32_t first_tile);
+
+#endif
