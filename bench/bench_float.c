@@ -49,7 +49,10 @@ static const Operation OPERATIONS[] = {
 /* Six contexts in turn, as the barrel issues them. */
 static double nanoseconds(const Operation *operation, FloatExecute *execute, uint32_t rounds)
 {
-    Weights *weights = xcalloc(1, sizeof *weights);
+    Weights *weights = aligned_alloc(64, round_up_u32(sizeof *weights, 64));
+    if (!weights)
+        fatal_out_of_memory();
+    memset(weights, 0, sizeof *weights);
     for (uint32_t i = 0; i < 64; i++)
         weights_write(weights, i, 0x2c00280030002800 ^ (uint64_t)i << 40);
     FloatState states[6] = {0};

@@ -8,8 +8,8 @@
  *
  * and for quarters A + (s(0..3) + s(4..7)), s being such a sum of four,
  * with exact products, sums in double in this order and one rounding to F32 (choice 8; a single
- * product is exactly rounded). The code is written once, in amp_unit.h, and compiled for each kind of
- * host; as every operation is a correctly rounded one, and products are exact in double so that
+ * product is exactly rounded). The code is written once, in amp_unit.h, and compiled for each kind
+ * of host; as every operation is a correctly rounded one, and products are exact in double so that
  * fusing them changes nothing, all versions give the same bits. */
 #include "sim/float_impl.h"
 
@@ -24,11 +24,6 @@ typedef struct Shape { /* of an instruction */
     unsigned sets;
     bool half_in, half_out; /* partials and results: halves or singles */
 } Shape;
-
-INLINE unsigned lanes_of(Product product)
-{
-    return product == HALVES ? 4 : product == QUARTERS ? 8 : 0;
-}
 
 /* ---- Weights ---- */
 
@@ -75,26 +70,18 @@ typedef struct Factors { /* x: of halves low, of quarters low and high, of singl
     float single;
 } Factors;
 
-INLINE double factor(const Factors *x, unsigned lane)
+/* Eight codes of quarters, one an element, as F32 bits. */
+INLINE void widen_quarters(const Row *codes, bool f143, Row *values)
 {
-    return lane < 4 ? x->low[lane % 4] : x->high[lane % 4];
-}
-
-/* Eight quarters as F32 bits. */
-INLINE void widen_quarters(uint64_t codes, bool f143, Row *values)
-{
-    typedef uint8_t Codes __attribute__((vector_size(8)));
     typedef int32_t RowInts __attribute__((vector_size(32)));
     typedef float RowLanes __attribute__((vector_size(32)));
     Narrow format = f143 ? FORMAT_F143 : FORMAT_F152;
-    Codes packed;
-    memcpy(&packed, &codes, sizeof packed);
-    Row bits = __builtin_convertvector(packed, Row), magnitude = bits & 0x7f;
+    Row magnitude = *codes & 0x7f;
     Row normal = (magnitude << (23 - format.mantissa)) + ((127 - format.bias) << 23);
     RowLanes subnormal = __builtin_convertvector((RowInts)magnitude, RowLanes) * format.spacing;
     Row small = (Row)((RowInts)magnitude < (1 << format.mantissa));
-    Row nan = (Row)(bits == QUARTER_NAN) & SINGLE_NAN;
-    *values = (small & (Row)subnormal) | (~small & normal) | nan | bits >> 7 << 31;
+    Row nan = (Row)(*codes == QUARTER_NAN) & SINGLE_NAN;
+    *values = (small & (Row)subnormal) | (~small & normal) | nan | *codes >> 7 << 31;
 }
 
 INLINE uint64_t low_word(Lanes lanes)
@@ -127,18 +114,20 @@ INLINE Lanes two_and_two(const Row *first, const Row *second)
     return (Lanes)__builtin_shufflevector(*first, *second, 0, 1, 8, 9);
 }
 
-/* Two values leave a row of `units` elements, two enter at the far end. */
-INLINE void shift(Row *row, uint64_t entering, unsigned units)
+/* Two values leave a row of `units` elements, two of `entering` (0, 1 or 2, 3) enter at the far
+ * end. */
+INLINE void shift(Row *row, Lanes entering, bool high, unsigned units)
 {
-    Row two = {(uint32_t)entering, (uint32_t)(entering >> 32)};
+    Row wide = __builtin_shufflevector((Bits)entering, (Bits)entering, 0, 1, 2, 3, 4, 5, 6, 7);
     if (units == 8) {
-        *row = __builtin_shufflevector(*row, two, 2, 3, 4, 5, 6, 7, 8, 9);
+        *row = high ? __builtin_shufflevector(*row, wide, 2, 3, 4, 5, 6, 7, 10, 11)
+                    : __builtin_shufflevector(*row, wide, 2, 3, 4, 5, 6, 7, 8, 9);
         return;
     }
     uint32_t raw[8];
     memcpy(raw, row, sizeof raw);
     memmove(raw, raw + 2, (units - 2) * sizeof *raw);
-    store_u64(raw + units - 2, entering);
+    store_u64(raw + units - 2, high ? high_word(entering) : low_word(entering));
     memcpy(row, raw, sizeof raw);
 }
 
@@ -158,47 +147,67 @@ static bool is_finite(double value)
     return value - value == 0;
 }
 
-/* `sums` are the accumulators before, `next` after. Only units below `units` of each set count; the
- * others stay as they were. */
-static __attribute__((noinline)) void special_sums(uint32_t *flags, const Factors *x,
-                                                   const Weights *weights, unsigned column,
-                                                   Shape shape, unsigned units,
-                                                   const uint32_t *sums, uint32_t *next)
+/* One lane of x (scaling does not change whether it is finite). */
+static double raw_factor(const FloatState *state, int32_t r, Product product, unsigned lane)
 {
+    uint64_t raw = load_pair(state, r);
+    if (product == HALVES)
+        return (double)widen_halves(raw)[lane & 3];
+    return (
+        double)QUARTER_VALUES[(state->formats & FORMAT_VALUES_F143) != 0][raw >> 8 * lane & 255];
+}
+
+/* An infinite sum of unit i: is it an overflow, or is an operand infinite? */
+static bool operands_finite(const FloatState *state, int32_t r, const Weights *weights,
+                            unsigned column, Product product, unsigned i)
+{
+    if (product == SINGLES)
+        return is_finite((double)float_of(load_register(state, r))) &&
+               is_finite((double)weights->single[column][i]);
+    for (unsigned lane = 0; lane < (product == HALVES ? 4 : 8); lane++)
+        if (!is_finite(raw_factor(state, r, product, lane)) ||
+            !is_finite(weights->lane[column][lane][i]))
+            return false;
+    return true;
+}
+
+/* `sums` are the accumulators before, `next` after. Only units below `units` of each set count; the
+ * others stay as they were. Returns the flags. */
+static __attribute__((noinline)) uint32_t special_sums(const FloatState *state, int32_t r,
+                                                       const Weights *weights, unsigned column,
+                                                       Shape shape, unsigned units,
+                                                       const uint32_t *sums, uint32_t *next)
+{
+    uint32_t flags = 0;
     for (unsigned i = 0; i < 8 * shape.sets; i++) {
         uint32_t magnitude = next[i] & 0x7fffffff;
         if (i % 8 >= units) {
             next[i] = sums[i];
         } else if (magnitude > SINGLE_INF) {
-            *flags |= FLAG_INV;
+            flags |= FLAG_INV;
             next[i] = SINGLE_NAN;
-        } else if (magnitude == SINGLE_INF) {
-            bool overflow = is_finite((double)float_of(sums[i]));
-            if (shape.product == SINGLES)
-                overflow &= is_finite((double)x->single) &&
-                            is_finite((double)weights->single[column][i]);
-            for (unsigned lane = 0; lane < lanes_of(shape.product); lane++)
-                overflow &= is_finite(factor(x, lane)) &&
-                            is_finite(weights->lane[column][lane][i]);
-            *flags |= overflow ? FLAG_OFLO : 0;
+        } else if (magnitude == SINGLE_INF && is_finite((double)float_of(sums[i])) &&
+                   operands_finite(state, r, weights, column, shape.product, i)) {
+            flags |= FLAG_OFLO;
         }
     }
+    return flags;
 }
 
 /* f32sisov2slic, second issue: the entry of set 1 takes its partials together with the products. */
-static void enter_partials(uint32_t *flags, const Factors *x, const float *column, Lanes partials,
+static void enter_partials(uint32_t *flags, float x, const float *column, Lanes partials,
                            const uint32_t *sums, uint32_t *next)
 {
     for (unsigned i = 0; i < 2; i++) {
         float sum = float_of(sums[i]), partial = partials[i];
-        double product = (double)x->single * (double)column[i];
+        double product = (double)x * (double)column[i];
         float result = sum_of_three(product, (double)partial, (double)sum);
-        bool operands_finite =
+        bool finite_operands =
             is_finite(product) && is_finite((double)partial) && is_finite((double)sum);
         next[i] = result == result ? float_bits(result) : SINGLE_NAN;
         if (result != result)
             *flags |= FLAG_INV;
-        else if (!is_finite((double)result) && operands_finite)
+        else if (!is_finite((double)result) && finite_operands)
             *flags |= FLAG_OFLO;
     }
 }
@@ -214,6 +223,7 @@ static void enter_partials(uint32_t *flags, const Factors *x, const float *colum
 #define AMP_BYTES 16
 #define AMP_WIDEN(sums) __builtin_convertvector(sums, Wide)
 #define AMP_FOUR(lanes) __builtin_convertvector((Lanes)(lanes), FourWide)
+#define AMP_SIGNS(bits) ((bits)[0] | (bits)[1]) >> 31
 #include "sim/amp_unit.h"
 
 #if defined(__x86_64__)
@@ -222,6 +232,7 @@ static void enter_partials(uint32_t *flags, const Factors *x, const float *colum
 #define AMP_BYTES 32
 #define AMP_WIDEN(sums) (Wide) _mm256_cvtps_pd((__m128)(sums))
 #define AMP_FOUR(lanes) (FourWide) _mm256_cvtps_pd((__m128)(lanes))
+#define AMP_SIGNS(bits) _mm_movemask_ps((__m128)(bits))
 #define AMP_F16C
 #include "sim/amp_unit.h"
 
@@ -230,6 +241,7 @@ static void enter_partials(uint32_t *flags, const Factors *x, const float *colum
 #define AMP_BYTES 64
 #define AMP_WIDEN(sums) (Wide) _mm512_cvtps_pd((__m256)(sums))
 #define AMP_FOUR(lanes) (FourWide) _mm256_cvtps_pd((__m128)(lanes))
+#define AMP_SIGNS(bits) _mm256_movemask_ps((__m256)(bits))
 #define AMP_F16C
 #include "sim/amp_unit.h"
 #endif

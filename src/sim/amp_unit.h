@@ -1,6 +1,6 @@
-/* amp_unit.h - one issue of the matrix unit. A template without guard: amp.c includes it once for each
- * kind of host, with AMP_HOST (name), AMP_TARGET (attribute) and AMP_BYTES (vector width) defined, and
- * AMP_F16C where the host converts halves.
+/* amp_unit.h - one issue of the matrix unit. A template without guard: amp.c includes it once for
+ * each kind of host, with AMP_HOST (name), AMP_TARGET (attribute) and AMP_BYTES (vector width)
+ * defined, and AMP_F16C where the host converts halves.
  *
  * Accumulators stay in vectors from load to store: the fast path goes through no array. */
 
@@ -52,8 +52,18 @@ AMP_INLINE Factors AMP_NAME(load_factors)(const FloatState *state, int32_t r, Pr
         x.low = AMP_FOUR(AMP_NAME(widen)(load_pair(state, r)));
     } else { /* the product scale goes to x: a power of two, exact */
         double scale = (double)scale_factor(state);
+        uint64_t raw = load_pair(state, r);
+#ifdef AMP_F16C
+        Row eight = (Row)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)raw));
+#else
         Row eight;
-        widen_quarters(load_pair(state, r), state->formats & FORMAT_VALUES_F143, &eight);
+        for (unsigned i = 0; i < 8; i++)
+            eight[i] = raw >> 8 * i & 255;
+#endif
+        if (state->formats & FORMAT_VALUES_F143)
+            widen_quarters(&eight, true, &eight);
+        else
+            widen_quarters(&eight, false, &eight);
         x.low = AMP_FOUR(__builtin_shufflevector(eight, eight, 0, 1, 2, 3)) * scale;
         x.high = AMP_FOUR(__builtin_shufflevector(eight, eight, 4, 5, 6, 7)) * scale;
     }
@@ -66,8 +76,7 @@ AMP_INLINE Lanes AMP_NAME(load_partials)(Issue *issue, const FloatState *state, 
 {
     if (!shape.half_in)
         return load_singles(state, r);
-    Lanes lanes =
-        AMP_NAME(widen)(shape.sets == 2 ? load_pair(state, r) : load_register(state, r));
+    Lanes lanes = AMP_NAME(widen)(shape.sets == 2 ? load_pair(state, r) : load_register(state, r));
     return single_finish(&issue->flags, lanes, lanes, lanes);
 }
 
@@ -79,17 +88,20 @@ AMP_INLINE uint64_t AMP_NAME(results_of)(Issue *issue, Lanes results, Shape shap
 
 /* ---- Sums ---- */
 
-/* Four lanes of x times the columns from `column` on, for the units of one vector. */
-AMP_INLINE void AMP_NAME(four_products)(const double (*column)[16], const FourWide *x, Wide *total)
+AMP_INLINE Wide AMP_NAME(load_wide)(const double *from)
 {
-    Wide weight[4];
-#pragma GCC unroll 4
-    for (unsigned lane = 0; lane < 4; lane++)
-        memcpy(&weight[lane], column[lane], sizeof weight[lane]);
-    *total = (*x)[0] * weight[0];
-    *total = *total + (*x)[1] * weight[1];
-    *total = *total + (*x)[2] * weight[2];
-    *total = *total + (*x)[3] * weight[3];
+    Wide wide;
+    memcpy(&wide, from, sizeof wide);
+    return wide;
+}
+
+/* Four lanes of x times the columns from `column` on, for the units of one vector. */
+AMP_INLINE Wide AMP_NAME(four_products)(const double (*column)[16], const FourWide *x)
+{
+    Wide total = (*x)[0] * AMP_NAME(load_wide)(column[0]);
+    total = total + (*x)[1] * AMP_NAME(load_wide)(column[1]);
+    total = total + (*x)[2] * AMP_NAME(load_wide)(column[2]);
+    return total + (*x)[3] * AMP_NAME(load_wide)(column[3]);
 }
 
 /* next = sums + x . column. False: some result is not finite. */
@@ -101,23 +113,16 @@ AMP_INLINE bool AMP_NAME(add_products)(const double (*column)[16], const Factors
 #pragma GCC unroll 8
     for (unsigned i = 0; i < vectors; i++) {
         const double(*weights)[16] = (const double(*)[16]) & column[0][i * AMP_NAME(STEP)];
-        Wide total, more;
-        AMP_NAME(four_products)(weights, &x->low, &total);
-        if (product == QUARTERS) {
-            AMP_NAME(four_products)(weights + 4, &x->high, &more);
-            total = total + more;
-        }
+        Wide total = AMP_NAME(four_products)(weights, &x->low);
+        if (product == QUARTERS)
+            total = total + AMP_NAME(four_products)(weights + 4, &x->high);
         Sums sum;
         memcpy(&sum, &sums[i * AMP_NAME(STEP)], sizeof sum);
         next[i] = __builtin_convertvector(AMP_WIDEN(sum) + total, Sums);
         /* The sign bit becomes 1 when the exponent is 255. */
         exponents |= ((SumBits)next[i] & 0x7fffffff) + 0x00800000;
     }
-    uint64_t words[sizeof exponents / 8], reduced = 0;
-    memcpy(words, &exponents, sizeof words);
-    for (unsigned i = 0; i < countof(words); i++)
-        reduced |= words[i];
-    return (reduced & 0x8000000080000000) == 0;
+    return AMP_SIGNS(exponents) == 0;
 }
 
 /* The same for one product of singles, exactly rounded. */
@@ -137,20 +142,22 @@ AMP_INLINE bool AMP_NAME(add_single)(const float *column, float x, const uint32_
 }
 
 /* Accumulates column `column` (of singles: word) into the first `units` units of each set. */
-AMP_INLINE void AMP_NAME(accumulate)(Issue *issue, const Factors *x, const Weights *weights,
-                                     unsigned column, Shape shape, unsigned units,
+AMP_INLINE void AMP_NAME(accumulate)(Issue *issue, const FloatState *state, int32_t r,
+                                     Weights *weights, unsigned column, Shape shape, unsigned units,
                                      const uint32_t *sums, Sums *next)
 {
+    Factors x = AMP_NAME(load_factors)(state, r, shape.product);
+    want_weights(weights, state, shape.product);
     unsigned vectors = AMP_NAME(VECTORS) / 2 * shape.sets;
     bool finite_sums =
         shape.product == SINGLES
-            ? AMP_NAME(add_single)(weights->single[column], x->single, sums, next, vectors)
-            : AMP_NAME(add_products)(weights->lane[column], x, shape.product, sums, next, vectors);
+            ? AMP_NAME(add_single)(weights->single[column], x.single, sums, next, vectors)
+            : AMP_NAME(add_products)(weights->lane[column], &x, shape.product, sums, next, vectors);
     if (__builtin_expect(finite_sums && units == 8, 1))
         return;
     uint32_t raw[16];
     memcpy(raw, next, vectors * sizeof *next);
-    special_sums(&issue->flags, x, weights, column, shape, units, sums, raw);
+    issue->flags |= special_sums(state, r, weights, column, shape, units, sums, raw);
     memcpy(next, raw, vectors * sizeof *next);
 }
 
@@ -163,9 +170,9 @@ AMP_INLINE void AMP_NAME(store_live)(FloatState *state, const Sums *next, Shape 
 
 /* ---- Instructions ---- */
 
-/* AMP, phase 0: live accumulators and chain change places. Then every unit accumulates its column of
- * this phase, two results leave the chain of each served set and two partials enter. `engines` = 4,
- * 2 or 1 pairs of units take part. */
+/* AMP, phase 0: live accumulators and chain change places. Then every unit accumulates its column
+ * of this phase, two results leave the chain of each served set and two partials enter. `engines` =
+ * 4, 2 or 1 pairs of units take part. */
 AMP_INLINE uint32_t AMP_NAME(amp)(FloatState *state, Weights *weights, const int32_t *operand,
                                   Shape shape, unsigned phase, unsigned engines)
 {
@@ -182,25 +189,23 @@ AMP_INLINE uint32_t AMP_NAME(amp)(FloatState *state, Weights *weights, const int
     }
 
     Issue issue = issue_begin(state);
-    Factors x = AMP_NAME(load_factors)(state, operand[1], shape.product);
     Lanes partials = AMP_NAME(load_partials)(&issue, state, operand[2], shape);
     Row rows[2] = {{0}, {0}};
     for (unsigned set = 0; set < shape.sets; set++) /* each as it was stored: loads can forward */
         memcpy(&rows[set], chain + 8 * set, sizeof rows[set]);
     Sums next[AMP_NAME(VECTORS)];
-    want_weights(weights, state, shape.product);
-    AMP_NAME(accumulate)(&issue, &x, weights, phase, shape, units, live, next);
+    AMP_NAME(accumulate)(&issue, state, operand[1], weights, phase, shape, units, live, next);
 
     Lanes results = {0};
     if (shape.product != SINGLES) {
         results = two_and_two(&rows[0], &rows[1]);
-        shift(&rows[0], low_word(partials), units);
+        shift(&rows[0], partials, false, units);
         if (shape.sets == 2)
-            shift(&rows[1], high_word(partials), units);
+            shift(&rows[1], partials, true, units);
     } else if ((phase & 1) < shape.sets) { /* even phases serve set 0, odd ones set 1 */
         Row *row = &rows[phase & 1];
         results = two_and_two(row, row);
-        shift(row, low_word(partials), units);
+        shift(row, partials, false, units);
     }
     uint64_t leaving = AMP_NAME(results_of)(&issue, results, shape);
     if (issue_traps(state, &issue))
@@ -212,23 +217,11 @@ AMP_INLINE uint32_t AMP_NAME(amp)(FloatState *state, Weights *weights, const int
     return 0;
 }
 
-/* Immediate: bits 2:0 phase, 5:4 engines (0: 4, 1: 2, 2: 1). */
-AMP_INLINE uint32_t AMP_NAME(amp_issue)(FloatState *state, Weights *weights, const int32_t *operand,
-                                        Shape shape)
-{
-    unsigned phase = operand[3] & 7, engines = operand[3] >> 4 & 3;
-    if (__builtin_expect(engines == 3 || (shape.product != SINGLES && phase > 3), 0))
-        return EXCEPTION_INVALID_OP;
-    if (__builtin_expect(engines == 0, 1))
-        return AMP_NAME(amp)(state, weights, operand, shape, phase, 4);
-    return AMP_NAME(amp)(state, weights, operand, shape, phase, 4 >> engines);
-}
-
-/* SLIC: two results leave the live accumulators, two partials enter at the far end, and all units of
- * the window accumulate column W. Singles take two issues, for the two words of the column; the second
- * one moves nothing. f32sisov2slic serves set 1 in the second: its results were latched in the first,
- * its partials are added to the entry. Immediate: bit 0 W, bit 1 second issue, 3:2 window (0: 4,
- * 1: 3 pairs of units). */
+/* SLIC: two results leave the live accumulators, two partials enter at the far end, and all units
+ * of the window accumulate column W. Singles take two issues, for the two words of the column; the
+ * second one moves nothing. f32sisov2slic serves set 1 in the second: its results were latched in
+ * the first, its partials are added to the entry. Immediate: bit 0 W, bit 1 second issue, 3:2
+ * window (0: 4, 1: 3 pairs of units). */
 AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const int32_t *operand,
                                    Shape shape)
 {
@@ -238,7 +231,6 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
         return EXCEPTION_INVALID_OP;
 
     Issue issue = issue_begin(state);
-    Factors x = AMP_NAME(load_factors)(state, operand[1], shape.product);
     Lanes partials = AMP_NAME(load_partials)(&issue, state, operand[2], shape), results = {0};
     Row rows[2] = {{0}, {0}};
     memcpy(rows, state->live, shape.sets * sizeof *rows);
@@ -246,9 +238,9 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
     if (!second) {
         results = two_and_two(&rows[0], &rows[1]);
         latch = single && shape.sets == 2 ? high_word(results) : latch;
-        shift(&rows[0], low_word(partials), units);
+        shift(&rows[0], partials, false, units);
         if (shape.sets == 2)
-            shift(&rows[1], single ? 0 : high_word(partials), units);
+            shift(&rows[1], partials, true, units);
     } else if (shape.sets == 2) {
         results = (Lanes)(Bits){(uint32_t)latch, (uint32_t)(latch >> 32), 0, 0};
     }
@@ -257,14 +249,13 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
     unsigned column = operand[3] & 1;
     column = single ? 2 * column + second : column;
     Sums next[AMP_NAME(VECTORS)];
-    want_weights(weights, state, shape.product);
-    AMP_NAME(accumulate)(&issue, &x, weights, column, shape, units, sums, next);
+    AMP_NAME(accumulate)(&issue, state, operand[1], weights, column, shape, units, sums, next);
     if (second && shape.sets == 2) {
         uint32_t raw[16];
         memcpy(raw, next, sizeof raw);
         unsigned entry = 8 + units - 2;
-        enter_partials(&issue.flags, &x, weights->single[column] + entry, partials, sums + entry,
-                       raw + entry);
+        enter_partials(&issue.flags, float_of(load_register(state, operand[1])),
+                       weights->single[column] + entry, partials, sums + entry, raw + entry);
         memcpy(next, raw, sizeof raw);
     }
 
@@ -277,19 +268,42 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
     return 0;
 }
 
+/* Immediate: bits 2:0 phase, 5:4 engines (0: 4, 1: 2, 2: 1). Short chains are rare and stay apart.
+ */
+#define AMP_PART(form, ...)                                                                        \
+    AMP_TARGET static __attribute__((noinline)) uint32_t AMP_NAME(part_##form)(                    \
+        FloatState * state, Weights * weights, const int32_t *operand)                             \
+    {                                                                                              \
+        unsigned phase = operand[3] & 7, engines = 4 >> (operand[3] >> 4 & 3);                     \
+        Shape shape = {__VA_ARGS__};                                                               \
+        if (engines == 0 || (shape.product != SINGLES && phase > 3))                               \
+            return EXCEPTION_INVALID_OP;                                                           \
+        return AMP_NAME(amp)(state, weights, operand, shape, phase, engines);                      \
+    }
+#define AMP_WHOLE(form, ...)                                                                       \
+    AMP_PART(form, __VA_ARGS__)                                                                    \
+    AMP_TARGET static uint32_t AMP_NAME(exec_##form)(FloatState * state, Weights * weights,        \
+                                                     const int32_t *operand)                       \
+    {                                                                                              \
+        Shape shape = {__VA_ARGS__};                                                               \
+        unsigned phases = shape.product == SINGLES ? 7 : 3;                                        \
+        if (__builtin_expect(((uint32_t)operand[3] & ~8u) <= phases, 1))                           \
+            return AMP_NAME(amp)(state, weights, operand, shape, operand[3] & phases, 4);          \
+        return AMP_NAME(part_##form)(state, weights, operand);                                     \
+    }
 #define AMP_INSTRUCTION(form, kind, ...)                                                           \
     AMP_TARGET static uint32_t AMP_NAME(exec_##form)(FloatState * state, Weights * weights,        \
                                                      const int32_t *operand)                       \
     {                                                                                              \
         return AMP_NAME(kind)(state, weights, operand, (Shape){__VA_ARGS__});                      \
     }
-AMP_INSTRUCTION(f16v4hihoamp_aaan_ef, amp_issue, HALVES, 1, true, true)
-AMP_INSTRUCTION(f16v4sihoamp_aaan_ef, amp_issue, HALVES, 1, false, true)
-AMP_INSTRUCTION(f16v4sisoamp_aaan_ef, amp_issue, HALVES, 1, false, false)
-AMP_INSTRUCTION(f16v4hihov4amp_aaan_ef, amp_issue, HALVES, 2, true, true)
-AMP_INSTRUCTION(f8v8hihov4amp_aaan_ef, amp_issue, QUARTERS, 2, true, true)
-AMP_INSTRUCTION(f32sisoamp_aaan_ef, amp_issue, SINGLES, 1, false, false)
-AMP_INSTRUCTION(f32sisov2amp_aaan_ef, amp_issue, SINGLES, 2, false, false)
+AMP_WHOLE(f16v4hihoamp_aaan_ef, HALVES, 1, true, true)
+AMP_WHOLE(f16v4sihoamp_aaan_ef, HALVES, 1, false, true)
+AMP_WHOLE(f16v4sisoamp_aaan_ef, HALVES, 1, false, false)
+AMP_WHOLE(f16v4hihov4amp_aaan_ef, HALVES, 2, true, true)
+AMP_WHOLE(f8v8hihov4amp_aaan_ef, QUARTERS, 2, true, true)
+AMP_WHOLE(f32sisoamp_aaan_ef, SINGLES, 1, false, false)
+AMP_WHOLE(f32sisov2amp_aaan_ef, SINGLES, 2, false, false)
 AMP_INSTRUCTION(f16v4hihoslic_aaan_ef, slic, HALVES, 1, true, true)
 AMP_INSTRUCTION(f16v4sihoslic_aaan_ef, slic, HALVES, 1, false, true)
 AMP_INSTRUCTION(f16v4sisoslic_aaan_ef, slic, HALVES, 1, false, false)
@@ -311,6 +325,8 @@ static FloatExecute *AMP_NAME(amp_handler)(Form form)
 }
 
 #undef AMP_INSTRUCTION
+#undef AMP_WHOLE
+#undef AMP_PART
 #undef AMP_INLINE
 #undef Wide
 #undef Sums
@@ -320,4 +336,5 @@ static FloatExecute *AMP_NAME(amp_handler)(Form form)
 #undef AMP_BYTES
 #undef AMP_WIDEN
 #undef AMP_FOUR
+#undef AMP_SIGNS
 #undef AMP_F16C

@@ -28,14 +28,15 @@ static inline uint32_t *float_acc(FloatState *state, uint32_t index) /* $AACC[in
 }
 
 /* The common weights of a tile (CWEI): raw as loaded, and spread out for the matrix unit at the
- * first use after a change. Zeroed memory is a valid, cleared store. */
+ * first use after a change. Zeroed memory is a valid, cleared store. AMP is fastest when the struct
+ * starts at a multiple of 64 bytes. */
 typedef struct Weights {
-    uint64_t raw[64]; /* entry 32 * set + 4 * unit + column */
-    uint32_t spread;  /* which of the forms below `lane` or `single` holds; 0: none */
     union {
         double lane[4][8][16]; /* F16 and F8: [column][lane of the entry][8 * set + unit] */
         float single[8][16];   /* F32: [2 * column + word][8 * set + unit] */
     };
+    uint64_t raw[64]; /* entry 32 * set + 4 * unit + column */
+    uint32_t spread;  /* which form `lane` or `single` holds; 0: none */
 } Weights;
 void weights_write(Weights *weights, uint32_t index, uint64_t value);
 void weights_clear(Weights *weights);

@@ -59,9 +59,13 @@ INLINE float float_of(uint32_t bits)
 
 INLINE bool any(Ints mask)
 {
+#if defined(__SSE2__)
+    return __builtin_ia32_movmskps((Lanes)mask) != 0;
+#else
     uint64_t words[2];
     memcpy(words, &mask, sizeof words);
     return (words[0] | words[1]) != 0;
+#endif
 }
 
 INLINE Bits select_bits(Ints mask, Bits yes, Bits no)
