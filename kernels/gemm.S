@@ -495,7 +495,7 @@ first:
     add $m8, $m8, $m9
     .else // worker 3 b + i of block b: 6, 5, 5 rows
     { cmpult $m8, $m6, 3 ; uput $FP_CLR, $a0 }
-    xor $m8, $m8, 1
+    sub $m8, 1, $m8
     mul $m9, $m8, -3
     add $m6, $m6, $m9
     min $m9, $m6, 1

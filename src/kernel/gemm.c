@@ -10,7 +10,7 @@
 
 enum { UNROLL = 6 /* gemm.S */, FIELD_LOW = -512, FIELD_HIGH = 511 };
 
-typedef struct Shape {
+typedef struct Product {
     uint32_t rows, groups, column_groups; /* groups: panels of the inner dimension */
     bool f8, accumulate, interleaved, packed;
     uint32_t n, long_workers; /* rows of the longest workers, how many of them; the others n - 1 */
@@ -18,9 +18,9 @@ typedef struct Shape {
         per_block; /* packed: workers that share a block of 16 rows; 0: rows are dealt freely */
     bool spread;   /* workers share rows */
     bool forth_fits, home_fits; /* into a step of the packed addresses */
-} Shape;
+} Product;
 
-static void deal_packed(Shape *s)
+static void deal_packed(Product *s)
 {
     uint32_t blocks = s->rows / 16;
     s->long_workers = blocks == 2 ? 1 : 6;
@@ -29,14 +29,14 @@ static void deal_packed(Shape *s)
     s->spread = blocks == 1;
 }
 
-static Shape shape_of(const KernelSpec *spec)
+static Product shape_of(const KernelSpec *spec)
 {
-    Shape s = {.rows = (uint32_t)spec->p[GEMM_ROWS],
-               .f8 = spec->p[GEMM_PRECISION] == F8F143,
-               .column_groups = (uint32_t)spec->p[GEMM_COLUMNS] / 16,
-               .accumulate = spec->p[GEMM_ACCUMULATE],
-               .interleaved = spec->p[GEMM_INTERLEAVED],
-               .packed = spec->p[GEMM_PACKED]};
+    Product s = {.rows = (uint32_t)spec->p[GEMM_ROWS],
+                 .f8 = spec->p[GEMM_PRECISION] == F8F143,
+                 .column_groups = (uint32_t)spec->p[GEMM_COLUMNS] / 16,
+                 .accumulate = spec->p[GEMM_ACCUMULATE],
+                 .interleaved = spec->p[GEMM_INTERLEAVED],
+                 .packed = spec->p[GEMM_PACKED]};
     s.groups = (uint32_t)spec->p[GEMM_INNER] / (s.f8 ? 32 : 16);
     if (s.packed) {
         deal_packed(&s);
@@ -67,7 +67,7 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     if (spec->p[GEMM_PACKED])
         TRY(spec_range(spec, GEMM_ROWS, 16, 96, 16)); /* one block of 16 rows a worker at most */
 
-    Shape s = shape_of(spec);
+    Product s = shape_of(spec);
     uint32_t inner = (uint32_t)spec->p[GEMM_INNER], columns = (uint32_t)spec->p[GEMM_COLUMNS];
     Precision precision = f8 ? PRECISION_F8 : PRECISION_F16;
     Order packed = {.kind = ORDER_TRANSPOSED_RIGHT};
@@ -109,7 +109,7 @@ static uint32_t constant_slots(int64_t value)
 }
 
 /* The stride register of a worker with `short_by` rows less than n. */
-static int64_t strides(const Shape *s, uint32_t short_by)
+static int64_t strides(const Product *s, uint32_t short_by)
 {
     int64_t rows = s->rows, n = (int64_t)s->n - short_by;
     int64_t back = -(4 * n - 1), forth = s->forth_fits ? 4 * (rows - n) + 1 : 0;
@@ -118,14 +118,14 @@ static int64_t strides(const Shape *s, uint32_t short_by)
     return (back & 0x3ff) | (forth & 0x3ff) << 10 | (third & 0x3ff) << 20;
 }
 
-static uint32_t row_setup_slots(const Shape *s)
+static uint32_t row_setup_slots(const Product *s)
 {
     return 9 + constant_slots(s->rows * (s->groups - 1) * 32 + 32) + (s->accumulate ? 5 : 0);
 }
 
 /* Of the launch that finds the worker's rows, up to its first row; `brief`: of a worker with n - 1.
  */
-static uint32_t stream_setup_slots(const Shape *s, bool brief)
+static uint32_t stream_setup_slots(const Product *s, bool brief)
 {
     bool shorts = s->long_workers < 6;
     uint32_t single = 1, bundles = 2; /* get; and, and the one that clears the accumulators */
@@ -151,7 +151,7 @@ typedef struct Body { /* the arguments of BODY in gemm.S */
     bool first;
 } Body;
 
-static uint32_t body_slots(const Shape *s, const Body *body, bool brief)
+static uint32_t body_slots(const Product *s, const Body *body, bool brief)
 {
     uint32_t setup = !body->first ? 0
                      : s->n == 1  ? row_setup_slots(s)
@@ -170,7 +170,7 @@ typedef struct Bodies {
     Body first, again, middle, last, final;
 } Bodies;
 
-static Bodies bodies_of(const Shape *s)
+static Bodies bodies_of(const Product *s)
 {
     bool fresh = !s->accumulate || s->n == 1; /* of ROW: the body loads the old sums itself */
     uint8_t keep = s->accumulate;
@@ -187,7 +187,7 @@ static Bodies bodies_of(const Shape *s)
                     .final = {fresh, 2, 0, 0, 0, false}};
 }
 
-static void launch(const Shape *s, Clock *clock, const Body *body)
+static void launch(const Product *s, Clock *clock, const Body *body)
 {
     uint64_t bundles[TILE_WORKERS];
     for (uint32_t w = 0; w < TILE_WORKERS; w++) {
@@ -199,7 +199,7 @@ static void launch(const Shape *s, Clock *clock, const Body *body)
 }
 
 /* From entry to the first sync. */
-static void clock_entry(const Shape *s, Clock *clock)
+static void clock_entry(const Product *s, Clock *clock)
 {
     uint32_t turns = s->groups == 1 ? s->column_groups - 1 : s->groups - 1;
     bool both = s->groups > 1 && s->column_groups > 1;
@@ -224,7 +224,7 @@ static void clock_entry(const Shape *s, Clock *clock)
 
 /* `count` launches of the panel loop, the first with another body. The clock only depends on its
  * position against the slots, so equal positions repeat. */
-static void clock_panels(const Shape *s, Clock *clock, const Body *first, const Body *middle,
+static void clock_panels(const Product *s, Clock *clock, const Body *first, const Body *middle,
                          uint32_t count)
 {
     uint64_t at[TILE_WORKERS] = {0};
@@ -259,7 +259,7 @@ static void clock_panels(const Shape *s, Clock *clock, const Body *first, const 
 
 static void cycles(const KernelSpec *spec, Clock *clock)
 {
-    Shape s = shape_of(spec);
+    Product s = shape_of(spec);
     Bodies bodies = bodies_of(&s);
     uint32_t turns = s.groups == 1 ? s.column_groups - 1 : s.groups - 1;
     clock_entry(&s, clock);
@@ -305,7 +305,7 @@ static double element(bool f8, const uint8_t *data, uint32_t index)
 }
 
 /* One panel of one element: four issues, each rounded to F32. x: 32 bytes of L, w: of W. */
-static float accumulate_panel(const Shape *s, float sum, const uint8_t *x, const uint8_t *w,
+static float accumulate_panel(const Product *s, float sum, const uint8_t *x, const uint8_t *w,
                               double scale)
 {
     uint32_t lanes = s->f8 ? 8 : 4;
@@ -327,7 +327,7 @@ static uint16_t half_saturated(float value) /* FP_CTL.NANOO = 0 */
     return isfinite(value) && (half & 0x7fff) == 0x7c00 ? (uint16_t)(half - 1) : half;
 }
 
-static size_t product_offset(const Shape *s, uint32_t row, uint32_t column)
+static size_t product_offset(const Product *s, uint32_t row, uint32_t column)
 {
     uint32_t group = column / 16;
     size_t in_row = 2 * (column % 16);
@@ -338,7 +338,7 @@ static size_t product_offset(const Shape *s, uint32_t row, uint32_t column)
 
 static void reference(const KernelSpec *spec, void *const *operands)
 {
-    Shape s = shape_of(spec);
+    Product s = shape_of(spec);
     uint8_t *product = operands[0];
     const uint8_t *left = operands[1], *weights = operands[2];
     double scale = ldexp(1.0, spec->p[GEMM_SCALE]);
