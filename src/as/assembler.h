@@ -222,7 +222,7 @@ bool parse_constant(Assembler *as, const char *what, int64_t *out);
 /* False when it needs symbols that are not defined (yet) in a way that is not plus - minus. */
 bool evaluate(Assembler *as, uint32_t root, Value *out);
 uint32_t expression_root(Assembler *as, const Expression *expression);
-uint16_t half_from_double(double value);
+uint16_t half_literal(double value);
 
 /* ---- statements, rules ---- */
 

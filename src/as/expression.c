@@ -11,7 +11,7 @@
 static bool parse_binary(Assembler *as, int level, Expression *out);
 
 /* Round to nearest even, with subnormals; too large becomes infinity. */
-uint16_t half_from_double(double value)
+uint16_t half_literal(double value)
 {
     uint16_t sign = signbit(value) ? 0x8000 : 0;
     value = fabs(value);

@@ -94,7 +94,7 @@ static const char *lex_float(Token *token, const char *c, const char *end)
     c += stop - digits;
     if (is_h(c, end)) {
         token->kind = TOKEN_HALF;
-        token->value = half_from_double(token->number);
+        token->value = half_literal(token->number);
         c++;
     } else if (c < end && *c == 'f' && (c + 1 == end || !is_word_char(c[1]))) {
         c++; /* 1.0f: a float all the same */
