@@ -165,8 +165,8 @@ static inline void bench_fill(Bench *bench, BenchFill *fill, void *context)
 {
     for (uint32_t i = 0; i < bench->contract.operand_count; i++) {
         const OperandContract *o = &bench->contract.operands[i];
-        bench->initial[i] = arena_alloc(&bench->arena, o->bytes + 8, 64);
-        bench->expected[i] = arena_alloc(&bench->arena, o->bytes + 8, 64);
+        bench->initial[i] = arena_alloc(&bench->arena, o->bytes + 8, 16);
+        bench->expected[i] = arena_alloc(&bench->arena, o->bytes + 8, 16);
         if (!o->output || o->reads_old)
             fill(context, &bench->spec, &bench->contract, i, bench->initial[i]);
         else
