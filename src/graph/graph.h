@@ -16,14 +16,14 @@ typedef enum ValueKind {
     VALUE_INPUT,     /* given by the host at every call */
     VALUE_PARAMETER, /* weights */
     VALUE_RESULT,
-    VALUE_ARGUMENT   /* of a repeat body */
+    VALUE_ARGUMENT /* of a repeat body */
 } ValueKind;
 
 typedef struct Value {
     uint8_t kind;
     const char *name; /* inputs, parameters, named outputs; else NULL */
     Shape shape;
-    uint32_t operation; /* VALUE_RESULT: the index of the defining operation; arguments: the repeat */
+    uint32_t operation; /* VALUE_RESULT: index of the defining operation; arguments: the repeat */
 } Value;
 
 typedef enum OpKind {
@@ -42,15 +42,15 @@ typedef struct Operation {
     const char *key;
     ValueId *inputs, *results;
     uint32_t input_count, result_count;
-    uint32_t region; /* the region it stands in; 0 is the top */
-    bool transpose_right;                    /* OP_GEMM */
-    float epsilon;                           /* OP_LAYER_NORM */
-    uint32_t axis, start, length;            /* OP_SLICE */
-    uint32_t split, merge, factor;           /* OP_VIEW */
-    bool reversed;                           /* OP_VIEW */
-    float scale;                             /* OP_ATTENTION */
-    uint32_t body, count, carried_count;     /* OP_REPEAT: region; inputs = carried first values; */
-    uint32_t *sequences, sequence_count;     /*   sequences iterated; results = carried last values */
+    uint32_t region;                     /* the region it stands in; 0 is the top */
+    bool transpose_right;                /* OP_GEMM */
+    float epsilon;                       /* OP_LAYER_NORM */
+    uint32_t axis, start, length;        /* OP_SLICE */
+    uint32_t split, merge, factor;       /* OP_VIEW */
+    bool reversed;                       /* OP_VIEW */
+    float scale;                         /* OP_ATTENTION */
+    uint32_t body, count, carried_count; /* OP_REPEAT: region; inputs = carried first values; */
+    uint32_t *sequences, sequence_count; /*   sequences iterated; results = carried last values */
 } Operation;
 
 typedef struct GraphRegion { /* a list of operations; arguments = carried, then one per sequence */
@@ -78,23 +78,32 @@ typedef struct Graph { /* memory in the arena it was built with */
     ARRAY(GraphRegion) regions; /* 0 is the top */
     ARRAY(Sequence) sequences;
     ARRAY(GraphOutput) outputs;
+    uint32_t open_repeat; /* while building: index + 1 of the repeat that is not ended */
 } Graph;
 
 /* Building. Shapes are inferred and checked; errors name the operation's key. */
 void graph_init(Graph *graph, Arena *arena);
 ValueId graph_input(Graph *graph, const char *name, Shape shape);
 ValueId graph_parameter(Graph *graph, const char *name, Shape shape);
-Status graph_gemm(Graph *graph, const char *key, ValueId left, ValueId right, bool transpose_right, ValueId *out);
+Status graph_gemm(Graph *graph, const char *key, ValueId left, ValueId right, bool transpose_right,
+                  ValueId *out);
 Status graph_add(Graph *graph, const char *key, ValueId a, ValueId b, ValueId *out);
-Status graph_layer_norm(Graph *graph, const char *key, ValueId x, ValueId scale, ValueId bias, float epsilon, ValueId *out);
+Status graph_layer_norm(Graph *graph, const char *key, ValueId x, ValueId scale, ValueId bias,
+                        float epsilon, ValueId *out);
 Status graph_gelu(Graph *graph, const char *key, ValueId x, ValueId *out);
-Status graph_slice(Graph *graph, const char *key, ValueId x, uint32_t axis, uint32_t start, uint32_t length, ValueId *out);
-Status graph_view(Graph *graph, const char *key, ValueId x, uint32_t split, uint32_t merge, uint32_t factor, bool reversed, ValueId *out);
-Status graph_attention(Graph *graph, const char *key, ValueId q, ValueId k, ValueId v, float scale, ValueId *out);
+Status graph_slice(Graph *graph, const char *key, ValueId x, uint32_t axis, uint32_t start,
+                   uint32_t length, ValueId *out);
+Status graph_view(Graph *graph, const char *key, ValueId x, uint32_t split, uint32_t merge,
+                  uint32_t factor, bool reversed, ValueId *out);
+Status graph_attention(Graph *graph, const char *key, ValueId q, ValueId k, ValueId v, float scale,
+                       ValueId *out);
 uint32_t graph_sequence(Graph *graph, const char *name, const ValueId *members, uint32_t count);
 /* Opens a repeat; operations go into its body until graph_end_repeat. arguments: carried values
- * first, then one per sequence. Repeats do not nest. */
-Status graph_begin_repeat(Graph *graph, const char *key, uint32_t count, const ValueId *carried, uint32_t carried_count, const uint32_t *sequences, uint32_t sequence_count, const ValueId **arguments);
+ * first, then one per sequence. Repeats do not nest, and a body uses nothing but its arguments and
+ * what it computes. */
+Status graph_begin_repeat(Graph *graph, const char *key, uint32_t count, const ValueId *carried,
+                          uint32_t carried_count, const uint32_t *sequences,
+                          uint32_t sequence_count, const ValueId **arguments);
 Status graph_end_repeat(Graph *graph, const ValueId *yields, const ValueId **results);
 Status graph_output(Graph *graph, const char *name, ValueId value);
 
@@ -103,8 +112,9 @@ void graph_print(Text *text, const Graph *graph);
 json_t *graph_to_json(const Graph *graph);
 void graph_free(Graph *graph); /* the arrays; the arena stays its owner's */
 
-/* Host evaluation in F32 (or F64) with the names' tensors, row-major: the reference of tests and
- * `bench`. Uses OpenBLAS for large products. find returns the data of an input or parameter. */
+/* Host evaluation in F64 with the names' tensors, row-major: the reference of tests and `bench`.
+ * find returns the data of an input or parameter. outputs: one heap array per graph output, the
+ * caller's to free; untouched when it fails. */
 typedef const double *GraphTensor(void *context, const char *name);
 Status graph_evaluate(const Graph *graph, GraphTensor *find, void *context, double **outputs);
 
