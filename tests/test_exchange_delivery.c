@@ -145,6 +145,28 @@ static void test_multicast(void **state)
     deliver(&pattern, false, 1);
 }
 
+static void test_pairs(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[] = {128, 130, 256, 1000, 2048};
+    for (size_t s = 0; s < countof(sizes); s++) {
+        for (uint32_t group = 6; group <= 20; group += 7) {
+            Pattern pattern = pattern_of("paired", 200, sizes[s]);
+            pattern.group = group;
+            Result narrow = deliver(&pattern, false, s), wide = deliver(&pattern, true, s);
+            if (sizes[s] > 500)
+                assert_true(wide.horizon < narrow.horizon * 3 / 4);
+        }
+        Pattern pattern = pattern_of("all-gather", 180, sizes[s]); /* partners get their own */
+        pattern.group = 36;
+        deliver(&pattern, true, s);
+        pattern = pattern_of("multicast", 300, sizes[s]);
+        pattern.messages = 40;
+        pattern.fanout = 17;
+        deliver(&pattern, true, s);
+    }
+}
+
 static void test_many_transfers(void **state)
 {
     (void)state;
@@ -156,9 +178,9 @@ static void test_many_transfers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),          cmocka_unit_test(test_random_patterns),
-        cmocka_unit_test(test_multicast),      cmocka_unit_test(test_regular_patterns),
-        cmocka_unit_test(test_many_transfers),
+        cmocka_unit_test(test_sizes),     cmocka_unit_test(test_random_patterns),
+        cmocka_unit_test(test_multicast), cmocka_unit_test(test_regular_patterns),
+        cmocka_unit_test(test_pairs),     cmocka_unit_test(test_many_transfers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

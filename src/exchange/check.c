@@ -543,7 +543,7 @@ Status exchange_check_phase(const TileProgram *program, uint32_t phase,
                             const Row *rows)
 {
     Checker checker = {.address = address, .context = context};
-    TRY(problem_from_schedule(program, phase, schedule, &checker.problem, &checker.start));
+    TRY(problem_from_schedule(program, schedule, &checker.problem, &checker.start));
     Status status = check_phase(&checker, schedule, rows);
     array_free(&checker.sent);
     array_free(&checker.controls);

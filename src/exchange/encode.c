@@ -48,12 +48,6 @@ static Status locate(const Encoder *encoder, const Endpoint *end, const Message 
     return STATUS_OK;
 }
 
-/* Members of a sequence lie this far apart (tile.h). */
-static uint32_t member_stride(const Buffer *buffer, uint32_t tile)
-{
-    return round_up_u32(buffer->bytes[tile] + buffer->tail, max_u32(buffer->align, 1));
-}
-
 /* The elements of all members that a source in a sequence goes through. */
 static uint64_t all_elements(const Problem *problem, const Endpoint *end, uint32_t address,
                              uint32_t words)
@@ -135,20 +129,6 @@ static Status encode_tile(Encoder *encoder, Arena *arena, uint32_t tile, uint32_
     return STATUS_OK;
 }
 
-Status problem_from_schedule(const TileProgram *program, uint32_t phase,
-                             const PhaseSchedule *schedule, Problem *problem, int32_t **start)
-{
-    TRY(problem_open(program, phase, problem));
-    *start = xcalloc(problem->count + 1, sizeof **start);
-    for (uint32_t m = 0; m < problem->count; m++) {
-        (*start)[m] = (int32_t)schedule->slots[m].start;
-        if (schedule->slots[m].paired)
-            problem_pair(problem, m);
-    }
-    problem_measure(problem);
-    return STATUS_OK;
-}
-
 static Status encode_rows(Encoder *encoder, Arena *arena, const PhaseSchedule *schedule, Row *rows)
 {
     for (uint32_t t = 0; t < encoder->problem.tiles; t++) {
@@ -164,7 +144,7 @@ Status exchange_encode_phase(Arena *arena, const TileProgram *program, uint32_t 
                              Row *rows)
 {
     Encoder encoder = {.address = address, .context = context};
-    TRY(problem_from_schedule(program, phase, schedule, &encoder.problem, &encoder.start));
+    TRY(problem_from_schedule(program, schedule, &encoder.problem, &encoder.start));
     encoder.writer = row_open();
     Status status = encode_rows(&encoder, arena, schedule, rows);
     row_close(encoder.writer);

@@ -27,11 +27,13 @@ typedef struct MessageSlot { /* of one transfer */
 } MessageSlot;
 
 typedef struct PhaseSchedule {
-    MessageSlot *slots;     /* per transfer */
-    uint32_t horizon;       /* largest tile horizon */
-    uint32_t bound;         /* largest sum of items one tile sends or receives */
+    const ExchangePhase *phase; /* what is scheduled: the program's phase, or the same with some
+                                   multicasts cut into several with fewer receivers each */
+    MessageSlot *slots;         /* per transfer of `phase` */
+    uint32_t horizon;           /* largest tile horizon */
+    uint32_t bound;  /* largest sum of items one tile sends or receives, as the program has it */
     uint32_t *tile_horizon; /* per logical tile of the program, 0: takes no part */
-    uint32_t *row_words;    /* upper bound per tile, the return included */
+    uint32_t *row_words;    /* per tile, the return included; the same for any addresses */
 } PhaseSchedule;
 
 typedef struct Schedule {

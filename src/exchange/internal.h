@@ -50,13 +50,13 @@ typedef struct Problem {
     bool conflicts; /* some tile sends from a buffer in which it also receives */
 } Problem;
 
-Status problem_open(const TileProgram *program, uint32_t phase, Problem *out);
+Status problem_open(const TileProgram *program, const ExchangePhase *phase, Problem *out);
 void problem_close(Problem *problem);
-/* Makes message m a 64-bit one (its receivers must be complete pairs). */
-void problem_pair(Problem *problem, uint32_t m);
+/* Makes message m a 64-bit one (its receivers must be complete pairs), or takes that back. */
+void problem_pair(Problem *problem, uint32_t m, bool paired);
 /* Problem and starts of a finished schedule. */
-Status problem_from_schedule(const TileProgram *program, uint32_t phase,
-                             const PhaseSchedule *schedule, Problem *problem, int32_t **start);
+Status problem_from_schedule(const TileProgram *program, const PhaseSchedule *schedule,
+                             Problem *problem, int32_t **start);
 /* Items, loads and bound after `paired` flags changed. */
 void problem_measure(Problem *problem);
 
@@ -67,8 +67,27 @@ static inline const Endpoint *problem_receiver(const Problem *problem, uint32_t 
                                       problem->messages[m].first];
 }
 
+/* ---- cut.c: other ways to cut a phase into messages ---- */
+
+typedef struct CutPhase { /* arrays on the heap */
+    ExchangePhase phase;
+    bool *paired; /* per transfer; NULL: none */
+    bool changed; /* something is cut or paired */
+} CutPhase;
+
+/* Multicasts to few receivers as one message to each, where the senders have time for it. */
+void cut_singles(const Problem *problem, CutPhase *out);
+/* Long multicasts as a 64-bit message to the complete pairs and a 32-bit one to the others. */
+void cut_pairs(const Problem *problem, CutPhase *out);
+void cut_free(CutPhase *cut);
+
 /* Buffer whose memory this one uses. */
 uint32_t buffer_root(const TileProgram *program, uint32_t buffer);
+/* Members of a sequence lie this far apart (tile.h). */
+static inline uint32_t member_stride(const Buffer *buffer, uint32_t tile)
+{
+    return round_up_u32(buffer->bytes[tile] + buffer->tail, max_u32(buffer->align, 1));
+}
 
 /* ---- order.c, tracks.c: one pass gives every message its start ---- */
 

@@ -82,8 +82,11 @@ void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
     rotated_times(problem, time);
     for (uint32_t m = 0; m < problem->count; m++) {
         uint32_t load = pressure(problem, &problem->messages[m]);
-        uint64_t key = kind == PLACE_ROTATED ? (uint64_t)time[m] << 32 | (UINT32_MAX - load)
-                                             : (uint64_t)(UINT32_MAX - load) << 32 | time[m];
+        load = 2 * TIME_LIMIT - load; /* most first */
+        uint64_t key =
+            kind == PLACE_ROTATED ? (uint64_t)time[m] << 32 | load : (uint64_t)load << 32 | time[m];
+        if (!problem->messages[m].paired)
+            key |= 1ull << 63; /* 64-bit messages are the ones hard to place */
         list[m] = (Ranked){key, m};
     }
     qsort(list, problem->count, sizeof *list, by_key);

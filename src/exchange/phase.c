@@ -115,16 +115,30 @@ static void find_conflicts(Problem *problem)
     free(stamp);
 }
 
-void problem_pair(Problem *problem, uint32_t m)
+void problem_pair(Problem *problem, uint32_t m, bool paired)
 {
     Message *message = &problem->messages[m];
     uint32_t from = target_physical(message->source);
-    message->paired = true;
+    message->paired = paired;
     for (uint32_t e = message->first; e < message->first + message->count; e++) {
         uint32_t to = target_physical(problem->ends[e].tile);
-        uint32_t early = target_early_member(from, to);
-        problem->ends[e].time = (int16_t)target_route_time(from, early);
+        uint32_t member = paired ? target_early_member(from, to) : to;
+        problem->ends[e].time = (int16_t)target_route_time(from, member);
     }
+}
+
+Status problem_from_schedule(const TileProgram *program, const PhaseSchedule *schedule,
+                             Problem *problem, int32_t **start)
+{
+    TRY(problem_open(program, schedule->phase, problem));
+    *start = xcalloc(problem->count + 1, sizeof **start);
+    for (uint32_t m = 0; m < problem->count; m++) {
+        (*start)[m] = (int32_t)schedule->slots[m].start;
+        if (schedule->slots[m].paired)
+            problem_pair(problem, m, true);
+    }
+    problem_measure(problem);
+    return STATUS_OK;
 }
 
 void problem_measure(Problem *problem)
@@ -149,17 +163,17 @@ void problem_measure(Problem *problem)
     }
 }
 
-Status problem_open(const TileProgram *program, uint32_t phase_number, Problem *out)
+Status problem_open(const TileProgram *program, const ExchangePhase *phase, Problem *out)
 {
-    const ExchangePhase *phase = &program->phases.items[phase_number];
+    *out = (Problem){0};
     uint32_t ends = 0;
     uint32_t *stamp = xcalloc(TILES, sizeof *stamp);
     for (uint32_t m = 0; m < phase->transfer_count; m++) {
         Status status = check_transfer(program, phase, &phase->transfers[m], stamp, m);
         if (!status_ok(status)) {
             free(stamp);
-            return status_context(status, "exchange phase %u (%s), transfer %u", phase_number,
-                                  phase->operation ? phase->operation : "-", m);
+            return status_context(status, "%s, transfer %u",
+                                  phase->operation ? phase->operation : "exchange", m);
         }
         ends += phase->transfers[m].receiver_count;
     }
@@ -190,8 +204,9 @@ Status problem_open(const TileProgram *program, uint32_t phase_number, Problem *
         all += out->messages[m].words;
     if (all >= TIME_LIMIT) { /* even one after the other they would stay below */
         problem_close(out);
-        return status_error("exchange phase %u: %llu words are more than a phase can hold",
-                            phase_number, (unsigned long long)all);
+        return status_error("%s: %llu words are more than a phase can hold",
+                            phase->operation ? phase->operation : "exchange",
+                            (unsigned long long)all);
     }
     return STATUS_OK;
 }

@@ -26,7 +26,7 @@ static int by_start(const void *a, const void *b)
 static void print_phase(Text *text, const TileProgram *program, uint32_t number,
                         const PhaseSchedule *schedule, int32_t only_tile)
 {
-    const ExchangePhase *phase = &program->phases.items[number];
+    const ExchangePhase *phase = schedule->phase;
     uint64_t words = 0, received = 0;
     uint32_t active = 0, row_words = 0, listed = 0;
     uint64_t *order = xmalloc((phase->transfer_count + 1) * sizeof *order);

@@ -1,27 +1,44 @@
 /* schedule.c - starts for all messages of all phases.
  *
- * A phase is placed in several orders and the best result is kept; whatever the order, the result
- * can be encoded with any addresses, up to the constraints that are given back. Phases, orders and
- * tiles are independent jobs for the pool, and nothing depends on which thread does what. */
+ * A phase is cut into messages in up to three ways, each is placed in several orders, and the best
+ * result is kept; whatever the order, the result can be encoded with any addresses, up to the
+ * constraints that are given back. Phases, cuts, orders and tiles are independent jobs for the
+ * pool, and nothing depends on which thread does what. */
 #include "exchange/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILE_CHUNK = 64 };
+enum { TILE_CHUNK = 64, REPAIRS = 6 };
+
+typedef enum CutKind { CUT_NONE, CUT_SINGLES, CUT_PAIRS, CUT_KINDS } CutKind;
+enum { RUNS = CUT_KINDS * PLACE_ORDERS };
+
+typedef struct Candidate { /* one way to cut the phase */
+    CutPhase cut;
+    Problem problem;
+    bool open;
+    int32_t *start[PLACE_ORDERS];
+    uint32_t horizon[PLACE_ORDERS];
+    uint32_t best; /* order */
+} Candidate;
 
 typedef struct Separation { /* buffers of one tile, by their roots */
     uint32_t tile, a, b;
 } Separation;
 typedef ARRAY(Separation) SeparationArray;
 
+typedef struct ChunkWork { /* some tiles of one phase */
+    SeparationArray separations;
+    ARRAY(uint32_t) unpair; /* messages that can not be 64-bit ones after all */
+} ChunkWork;
+
 typedef struct PhaseWork {
-    Problem problem;
+    Candidate candidates[CUT_KINDS];
+    Candidate *chosen;
     Status status;
-    int32_t *start[PLACE_ORDERS];
-    uint32_t horizon[PLACE_ORDERS];
-    int32_t *best;
-    SeparationArray *separations; /* per chunk of tiles */
+    ChunkWork *chunks;
+    bool again; /* to be placed again: some messages lost their pairs */
 } PhaseWork;
 
 typedef struct ScheduleWork {
@@ -29,46 +46,128 @@ typedef struct ScheduleWork {
     const ScheduleOptions *options;
     PhaseWork *phases;
     PhaseSchedule *out;
-    uint32_t chunks;
+    uint32_t count, chunks;
 } ScheduleWork;
+
+/* ---- candidates ---- */
 
 static void open_phase(void *context, size_t index, unsigned worker)
 {
     (void)worker;
     ScheduleWork *work = context;
     PhaseWork *phase = &work->phases[index];
-    phase->status = problem_open(work->program, (uint32_t)index, &phase->problem);
-    phase->separations = xcalloc(work->chunks, sizeof *phase->separations);
+    Candidate *plain = &phase->candidates[CUT_NONE];
+    phase->chunks = xcalloc(work->chunks, sizeof *phase->chunks);
+    phase->status =
+        problem_open(work->program, &work->program->phases.items[index], &plain->problem);
+    plain->open = status_ok(phase->status);
+    phase->status = status_context(phase->status, "exchange phase %zu", index);
 }
 
-static void place_phase(void *context, size_t index, unsigned worker)
+static bool wants_order(const Problem *problem, PlaceOrder order)
 {
-    (void)worker;
-    ScheduleWork *work = context;
-    PhaseWork *phase = &work->phases[index / PLACE_ORDERS];
-    const Problem *problem = &phase->problem;
-    uint32_t kind = (uint32_t)(index % PLACE_ORDERS);
-    if (problem->conflicts && kind != PLACE_LISTED)
-        return; /* the order of the list has a meaning */
+    return !problem->conflicts || order == PLACE_LISTED; /* there the list's order has a meaning */
+}
+
+static void place_candidate(Candidate *candidate, PlaceOrder kind)
+{
+    const Problem *problem = &candidate->problem;
     uint32_t *order = xmalloc((problem->count + 1) * sizeof *order);
-    phase->start[kind] = xcalloc(problem->count + 1, sizeof(int32_t));
+    if (!candidate->start[kind])
+        candidate->start[kind] = xcalloc(problem->count + 1, sizeof(int32_t));
     problem_order(problem, kind, order);
     Tracks *tracks = tracks_open(problem);
-    phase->horizon[kind] = tracks_place(tracks, order, phase->start[kind]);
+    candidate->horizon[kind] = tracks_place(tracks, order, candidate->start[kind]);
     tracks_close(tracks);
     free(order);
 }
 
-static void choose_best(PhaseWork *phase)
+static void place_plain(void *context, size_t index, unsigned worker)
 {
-    uint32_t best = 0;
-    for (uint32_t kind = 1; kind < PLACE_ORDERS; kind++)
-        if (phase->start[kind] && phase->horizon[kind] < phase->horizon[best])
-            best = kind;
-    phase->best = phase->start[best];
+    (void)worker;
+    ScheduleWork *work = context;
+    Candidate *candidate = &work->phases[index / PLACE_ORDERS].candidates[CUT_NONE];
+    PlaceOrder order = (PlaceOrder)(index % PLACE_ORDERS);
+    if (wants_order(&candidate->problem, order))
+        place_candidate(candidate, order);
 }
 
-/* ---- what it asks of addresses ---- */
+static void pick_order(Candidate *candidate)
+{
+    candidate->best = PLACE_LISTED;
+    for (uint32_t order = 1; order < PLACE_ORDERS; order++)
+        if (candidate->start[order] &&
+            candidate->horizon[order] < candidate->horizon[candidate->best])
+            candidate->best = order;
+}
+
+static uint32_t best_horizon(const Candidate *candidate)
+{
+    return candidate->open ? candidate->horizon[candidate->best] : UINT32_MAX;
+}
+
+/* Is there something to be gained over the first candidate? */
+static bool far_from_floor(const Candidate *plain)
+{
+    uint32_t floor = problem_floor(&plain->problem);
+    return best_horizon(plain) > floor + 20 + floor / 50;
+}
+
+static void open_others(void *context, size_t index, unsigned worker)
+{
+    (void)worker;
+    ScheduleWork *work = context;
+    PhaseWork *phase = &work->phases[index];
+    pick_order(&phase->candidates[CUT_NONE]);
+    const Problem *plain = &phase->candidates[CUT_NONE].problem;
+    for (uint32_t kind = CUT_SINGLES; kind < CUT_KINDS && !plain->conflicts; kind++) {
+        Candidate *other = &phase->candidates[kind];
+        if (kind == CUT_SINGLES && far_from_floor(&phase->candidates[CUT_NONE]))
+            cut_singles(plain, &other->cut);
+        if (kind == CUT_PAIRS && work->options->pairs)
+            cut_pairs(plain, &other->cut);
+        if (!other->cut.changed)
+            continue;
+        /* The parts of good transfers are good: this can not fail. */
+        other->open =
+            !status_discard(problem_open(work->program, &other->cut.phase, &other->problem));
+        for (uint32_t m = 0; other->open && m < other->problem.count; m++)
+            if (other->cut.paired[m])
+                problem_pair(&other->problem, m, true);
+        if (other->open)
+            problem_measure(&other->problem);
+    }
+}
+
+static void place_others(void *context, size_t index, unsigned worker)
+{
+    (void)worker;
+    ScheduleWork *work = context;
+    uint32_t run = (uint32_t)(index % RUNS);
+    Candidate *candidate = &work->phases[index / RUNS].candidates[run / PLACE_ORDERS];
+    if (candidate->open && run / PLACE_ORDERS != CUT_NONE)
+        place_candidate(candidate, (PlaceOrder)(run % PLACE_ORDERS));
+}
+
+/* More messages mean longer rows, and pairs constrain addresses: they must be worth it. */
+static void choose_candidate(PhaseWork *phase)
+{
+    static const uint32_t percent[CUT_KINDS] = {100, 102, 103};
+    uint64_t least = UINT64_MAX;
+    for (uint32_t kind = 0; kind < CUT_KINDS; kind++) {
+        Candidate *candidate = &phase->candidates[kind];
+        if (!candidate->open)
+            continue;
+        pick_order(candidate);
+        uint64_t cost = (uint64_t)best_horizon(candidate) * percent[kind];
+        if (cost < least) {
+            least = cost;
+            phase->chosen = candidate;
+        }
+    }
+}
+
+/* ---- what the chosen one means for every tile ---- */
 
 static void add_separation(SeparationArray *list, size_t first, Separation wanted)
 {
@@ -86,8 +185,7 @@ static void separate(const Problem *problem, const TileEvents *events, Separatio
     size_t before = list->count, first = 0;
     for (size_t i = 0; i < events->windows.count; i++) {
         const TileWindow *window = &events->windows.items[i];
-        uint32_t to =
-            buffer_root(program, problem_receiver(problem, window->end_number)->at.buffer);
+        uint32_t to = problem_receiver(problem, window->end_number)->at.buffer;
         for (size_t k = first; k < events->sends.count; k++) {
             const TileSend *send = &events->sends.items[k];
             if (send->start >= window->end + GUARD_EVENTS)
@@ -97,77 +195,214 @@ static void separate(const Problem *problem, const TileEvents *events, Separatio
                 continue;
             }
             uint32_t from = problem->phase->transfers[send->message].source.at.buffer;
-            from = buffer_root(program, from);
-            if (from != to)
-                add_separation(list, before, (Separation){events->tile, from, to});
+            uint32_t a = buffer_root(program, from), b = buffer_root(program, to);
+            if (a != b)
+                add_separation(list, before, (Separation){events->tile, a, b});
         }
     }
+}
+
+static void unpair_all(const Problem *problem, const TileEvents *events, ChunkWork *chunk)
+{
+    for (size_t i = 0; i < events->windows.count; i++)
+        if (events->windows.items[i].paired)
+            array_push(&chunk->unpair, problem->ends[events->windows.items[i].end_number].message);
 }
 
 static void size_rows(void *context, size_t index, unsigned worker)
 {
     (void)worker;
     ScheduleWork *work = context;
-    uint32_t number = (uint32_t)(index / work->chunks), chunk = (uint32_t)(index % work->chunks);
+    uint32_t number = (uint32_t)(index / work->chunks), part = (uint32_t)(index % work->chunks);
     PhaseWork *phase = &work->phases[number];
     PhaseSchedule *out = &work->out[number];
+    const Problem *problem = &phase->chosen->problem;
+    const int32_t *start = phase->chosen->start[phase->chosen->best];
+    ChunkWork *chunk = &phase->chunks[part];
+    if (!phase->again)
+        return;
     RowWriter *writer = row_open();
     TileEvents events = {0};
-    uint32_t last = min_u32((chunk + 1) * TILE_CHUNK, phase->problem.tiles), coincides;
-    for (uint32_t t = chunk * TILE_CHUNK; t < last; t++) {
+    chunk->separations.count = chunk->unpair.count = 0;
+    uint32_t last = min_u32((part + 1) * TILE_CHUNK, problem->tiles), coincides;
+    for (uint32_t t = part * TILE_CHUNK; t < last; t++) {
+        out->row_words[t] = 0;
         if (out->tile_horizon[t] == 0)
             continue;
-        events_collect(&phase->problem, phase->best, t, out->tile_horizon[t], &events, &coincides);
+        if (!events_collect(problem, start, t, out->tile_horizon[t], &events, &coincides)) {
+            unpair_all(problem, &events, chunk);
+            continue;
+        }
         out->row_words[t] = row_lay_out(writer, &events);
-        separate(&phase->problem, &events, &phase->separations[chunk]);
+        if (out->row_words[t] == 0)
+            unpair_all(problem, &events, chunk);
+        separate(problem, &events, &chunk->separations);
     }
     events_free(&events);
     row_close(writer);
 }
 
-static void collect_constraints(ScheduleWork *work, Schedule *out)
+/* ---- 64-bit messages whose controls would meet others go back to 32 bits ---- */
+
+static void repair_phase(void *context, size_t index, unsigned worker)
 {
-    Map seen = {0};
-    for (uint32_t p = 0; p < out->phase_count; p++) {
+    (void)worker;
+    ScheduleWork *work = context;
+    PhaseWork *phase = &work->phases[index];
+    if (!phase->again)
+        return;
+    Problem *problem = &phase->chosen->problem;
+    phase->again = false;
+    for (uint32_t c = 0; c < work->chunks; c++) {
+        for (size_t i = 0; i < phase->chunks[c].unpair.count; i++) {
+            problem_pair(problem, phase->chunks[c].unpair.items[i], false);
+            phase->again = true;
+        }
+    }
+    if (!phase->again)
+        return;
+    problem_measure(problem);
+    place_candidate(phase->chosen, (PlaceOrder)phase->chosen->best);
+}
+
+static void fill_starts(const PhaseWork *phase, PhaseSchedule *out)
+{
+    const Problem *problem = &phase->chosen->problem;
+    const int32_t *start = phase->chosen->start[phase->chosen->best];
+    for (uint32_t m = 0; m < problem->count; m++)
+        out->slots[m] =
+            (MessageSlot){.start = (uint32_t)start[m], .paired = problem->messages[m].paired};
+    out->horizon = problem_horizon(problem, start, out->tile_horizon);
+}
+
+static void settle(ScheduleWork *work, Pool *pool)
+{
+    for (uint32_t p = 0; p < work->count; p++)
+        work->phases[p].again = true;
+    bool again = true;
+    for (uint32_t round = 0; again; round++) {
+        again = false;
+        parallel_for(pool, (size_t)work->count * work->chunks, size_rows, work);
+        parallel_for(pool, work->count, repair_phase, work);
+        for (uint32_t p = 0; p < work->count; p++) {
+            PhaseWork *phase = &work->phases[p];
+            if (!phase->again)
+                continue;
+            again = true;
+            if (round >= REPAIRS) { /* it keeps happening: do without */
+                Problem *problem = &phase->chosen->problem;
+                for (uint32_t m = 0; m < problem->count; m++)
+                    if (problem->messages[m].paired)
+                        problem_pair(problem, m, false);
+                problem_measure(problem);
+                place_candidate(phase->chosen, (PlaceOrder)phase->chosen->best);
+            }
+            fill_starts(phase, &work->out[p]);
+        }
+    }
+}
+
+/* ---- constraints ---- */
+
+typedef struct ConstraintSet {
+    Map seen;
+    ConstraintArray *out;
+} ConstraintSet;
+
+static void add_constraint(ConstraintSet *set, Constraint constraint)
+{
+    uint64_t key = hash_bytes(&constraint, sizeof constraint, 0);
+    bool added;
+    uint64_t *first = map_at(&set->seen, key, &added);
+    if (!added) { /* equal hashes: equal but for a chance of 1 in 2^64, and then it only repeats */
+        const Constraint *old = &set->out->items[*first];
+        if (memcmp(old, &constraint, sizeof constraint) == 0)
+            return;
+    } else {
+        *first = set->out->count;
+    }
+    array_push(set->out, constraint);
+}
+
+static void align(ConstraintSet *set, const TileProgram *program, const Endpoint *end)
+{
+    Constraint constraint = {0}; /* padding is compared too */
+    constraint.kind = CONSTRAINT_ALIGNED;
+    constraint.tile_a = constraint.tile_b = end->tile;
+    constraint.buffer_a = constraint.buffer_b = buffer_root(program, end->at.buffer);
+    constraint.value = 8;
+    add_constraint(set, constraint);
+}
+
+static void constrain_pairs(ConstraintSet *set, const Problem *problem)
+{
+    for (uint32_t m = 0; m < problem->count; m++) {
+        const Message *message = &problem->messages[m];
+        if (!message->paired)
+            continue;
+        align(set, problem->program, &problem->phase->transfers[m].source);
+        for (uint32_t e = message->first; e < message->first + message->count; e++) {
+            const Endpoint *end = problem_receiver(problem, e);
+            align(set, problem->program, end);
+            if (end->tile % 2)
+                continue;
+            Constraint constraint = {0};
+            constraint.kind = CONSTRAINT_SAME_ADDRESS;
+            constraint.tile_a = end->tile;
+            constraint.tile_b = end->tile + 1;
+            constraint.buffer_a = constraint.buffer_b =
+                buffer_root(problem->program, end->at.buffer);
+            add_constraint(set, constraint);
+        }
+    }
+}
+
+static void collect_constraints(const ScheduleWork *work, Schedule *out)
+{
+    ConstraintSet set = {.out = &out->constraints};
+    for (uint32_t p = 0; p < work->count; p++) {
+        constrain_pairs(&set, &work->phases[p].chosen->problem);
         for (uint32_t c = 0; c < work->chunks; c++) {
-            const SeparationArray *list = &work->phases[p].separations[c];
+            const SeparationArray *list = &work->phases[p].chunks[c].separations;
             for (size_t i = 0; i < list->count; i++) {
-                const Separation *s = &list->items[i];
-                uint32_t low = min_u32(s->a, s->b), high = max_u32(s->a, s->b);
-                bool added;
-                map_at(&seen, (uint64_t)s->tile << 52 | (uint64_t)low << 26 | high, &added);
-                if (added)
-                    array_push(&out->constraints, (Constraint){.kind = CONSTRAINT_SEPARATE,
-                                                               .tile_a = s->tile,
-                                                               .buffer_a = s->a,
-                                                               .tile_b = s->tile,
-                                                               .buffer_b = s->b});
+                Constraint constraint = {0};
+                constraint.kind = CONSTRAINT_SEPARATE;
+                constraint.tile_a = constraint.tile_b = list->items[i].tile;
+                constraint.buffer_a = min_u32(list->items[i].a, list->items[i].b);
+                constraint.buffer_b = max_u32(list->items[i].a, list->items[i].b);
+                add_constraint(&set, constraint);
             }
         }
     }
-    map_free(&seen);
+    map_free(&set.seen);
 }
 
 /* ---- all phases ---- */
 
-static void close_work(ScheduleWork *work, uint32_t count)
+static void close_work(ScheduleWork *work)
 {
-    for (uint32_t p = 0; p < count; p++) {
+    for (uint32_t p = 0; p < work->count; p++) {
         PhaseWork *phase = &work->phases[p];
-        for (uint32_t k = 0; k < PLACE_ORDERS; k++)
-            free(phase->start[k]);
-        for (uint32_t c = 0; phase->separations && c < work->chunks; c++)
-            array_free(&phase->separations[c]);
-        free(phase->separations);
-        problem_close(&phase->problem);
+        for (uint32_t kind = 0; kind < CUT_KINDS; kind++) {
+            Candidate *candidate = &phase->candidates[kind];
+            for (uint32_t order = 0; order < PLACE_ORDERS; order++)
+                free(candidate->start[order]);
+            problem_close(&candidate->problem);
+            cut_free(&candidate->cut);
+        }
+        for (uint32_t c = 0; phase->chunks && c < work->chunks; c++) {
+            array_free(&phase->chunks[c].separations);
+            array_free(&phase->chunks[c].unpair);
+        }
+        free(phase->chunks);
     }
     free(work->phases);
 }
 
-static Status first_error(ScheduleWork *work, uint32_t count)
+static Status first_error(ScheduleWork *work)
 {
     Status first = STATUS_OK;
-    for (uint32_t p = 0; p < count; p++) {
+    for (uint32_t p = 0; p < work->count; p++) {
         if (status_ok(first))
             first = work->phases[p].status;
         else
@@ -177,17 +412,38 @@ static Status first_error(ScheduleWork *work, uint32_t count)
     return first;
 }
 
-static void fill_schedule(Arena *arena, const PhaseWork *phase, PhaseSchedule *out)
+/* The transfers that were scheduled, in memory that outlives the work. */
+static const ExchangePhase *keep_phase(Arena *arena, const ExchangePhase *program_phase,
+                                       const Candidate *chosen)
 {
-    const Problem *problem = &phase->problem;
-    out->slots = arena_array(arena, MessageSlot, problem->count);
-    out->tile_horizon = arena_array(arena, uint32_t, problem->tiles);
-    out->row_words = arena_array(arena, uint32_t, problem->tiles);
-    for (uint32_t m = 0; m < problem->count; m++)
-        out->slots[m] =
-            (MessageSlot){.start = (uint32_t)phase->best[m], .paired = problem->messages[m].paired};
-    out->horizon = problem_horizon(problem, phase->best, out->tile_horizon);
-    out->bound = problem->bound;
+    if (!chosen->cut.changed)
+        return program_phase;
+    ExchangePhase *kept = arena_new(arena, ExchangePhase);
+    *kept = chosen->cut.phase;
+    kept->transfers = arena_copy(arena, kept->transfers, kept->transfer_count * sizeof(Transfer),
+                                 _Alignof(Transfer));
+    kept->receivers = arena_copy(arena, kept->receivers, kept->receiver_count * sizeof(Endpoint),
+                                 _Alignof(Endpoint));
+    return kept;
+}
+
+static void schedule_phases(ScheduleWork *work, Arena *arena, Pool *pool)
+{
+    parallel_for(pool, (size_t)work->count * PLACE_ORDERS, place_plain, work);
+    parallel_for(pool, work->count, open_others, work);
+    parallel_for(pool, (size_t)work->count * RUNS, place_others, work);
+    for (uint32_t p = 0; p < work->count; p++) {
+        PhaseWork *phase = &work->phases[p];
+        choose_candidate(phase);
+        PhaseSchedule *out = &work->out[p];
+        out->phase = keep_phase(arena, &work->program->phases.items[p], phase->chosen);
+        out->bound = phase->candidates[CUT_NONE].problem.bound;
+        out->slots = arena_array(arena, MessageSlot, phase->chosen->problem.count);
+        out->tile_horizon = arena_array(arena, uint32_t, work->program->tiles);
+        out->row_words = arena_array(arena, uint32_t, work->program->tiles);
+        fill_starts(phase, out);
+    }
+    settle(work, pool);
 }
 
 Status exchange_schedule(Arena *arena, const TileProgram *program, const ScheduleOptions *options,
@@ -196,31 +452,22 @@ Status exchange_schedule(Arena *arena, const TileProgram *program, const Schedul
     *out = (Schedule){0};
     if (program->tiles == 0 || program->tiles > TILES)
         return status_error("exchange: %u tiles", program->tiles);
-    if (program->buffers.count >= 1u << 26)
-        return status_error("exchange: %zu buffers", program->buffers.count);
-    uint32_t count = (uint32_t)program->phases.count;
     ScheduleWork work = {.program = program,
                          .options = options,
-                         .phases = xcalloc(count + 1, sizeof(PhaseWork)),
+                         .count = (uint32_t)program->phases.count,
+                         .phases = xcalloc(program->phases.count + 1, sizeof(PhaseWork)),
                          .chunks = ceil_div_u32(program->tiles, TILE_CHUNK)};
-    parallel_for(pool, count, open_phase, &work);
-    Status status = first_error(&work, count);
-    if (!status_ok(status)) {
-        close_work(&work, count);
-        return status;
+    parallel_for(pool, work.count, open_phase, &work);
+    Status status = first_error(&work);
+    if (status_ok(status)) {
+        out->phases = arena_array(arena, PhaseSchedule, work.count);
+        out->phase_count = work.count;
+        work.out = out->phases;
+        schedule_phases(&work, arena, pool);
+        collect_constraints(&work, out);
     }
-    out->phases = arena_array(arena, PhaseSchedule, count);
-    out->phase_count = count;
-    work.out = out->phases;
-    parallel_for(pool, (size_t)count * PLACE_ORDERS, place_phase, &work);
-    for (uint32_t p = 0; p < count; p++) {
-        choose_best(&work.phases[p]);
-        fill_schedule(arena, &work.phases[p], &out->phases[p]);
-    }
-    parallel_for(pool, (size_t)count * work.chunks, size_rows, &work);
-    collect_constraints(&work, out);
-    close_work(&work, count);
-    return STATUS_OK;
+    close_work(&work);
+    return status;
 }
 
 void schedule_free(Schedule *schedule)
