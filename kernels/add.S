@@ -1,0 +1,139 @@
+/* add.S - out = a + b in F16; b has [ADD_PANELS][ADD_COLUMNS] values and stands for every row of a's
+ * [ADD_PANELS][ADD_ROWS][ADD_COLUMNS].
+ *
+ * The unit is a quad: four halves, one 64-bit word. Workers take quads in turn (w, w + 6, ...). Three
+ * loops, chosen by shape:
+ *   dense  ADD_ROWS = 1: three memory accesses a quad, 3 bundles; a sum is stored one quad later
+ *   panel  columns = 16 (Left order): a worker's quads meet only two of a panel's four bias quads,
+ *          in turn, so both stay in registers: 2 bundles a quad
+ *   rows   else: the dense loop once a row */
+.include "launch.inc"
+
+.set PANEL, ADD_ROWS > 1 && ADD_COLUMNS == 16
+.if PANEL
+    .set QUADS, ADD_ROWS * 4 // dealt to the workers: of a panel
+.elseif ADD_ROWS > 1
+    .set QUADS, ADD_COLUMNS / 4 // of a row
+.else
+    .set QUADS, ADD_PANELS * ADD_COLUMNS / 4
+.endif
+.set SHARE, QUADS / 6 // every worker's; the first REST have one more
+.set REST, QUADS % 6
+
+.section .text.ipu_add, "ax"
+.globl ipu_add
+.supervisor
+.align 8
+ipu_add:
+    LAUNCH_ONCE 3, 4, worker
+
+/* Instructions outside of bundles come in even numbers before a repeat, whose body is aligned. */
+.worker
+.align 8
+worker:
+    get $m0, $WSR
+    ld32 $m2, $mvertex_base, $mzero, 0
+    ld32 $m3, $mvertex_base, $mzero, 1
+    ld32 $m4, $mvertex_base, $mzero, 2
+.if REST
+    cmpult $m1, $m0, REST
+    .if SHARE
+    add $m1, $m1, SHARE - 1 // quads after the first
+    .else
+    brz $m1, done
+    .endif
+.endif
+    shl $m0, $m0, 3 // $m0, $m5: offsets of the next load and store
+
+/* The worker's quads of one row, or of everything. */
+.macro ADD_ROW
+    ld64 $a0:1, $m3, $m0, 0
+    ld64step $a2:3, $m4, $m0+=, 6
+.if SHARE == 0 || (SHARE == 1 && REST == 0)
+    { nop ; f16v4add $a4:5, $a0:1, $a2:3 }
+.else
+    .if REST
+    { rpt $m1, 2 ; f16v4add $a4:5, $a0:1, $a2:3 }
+    .else
+    { rpt SHARE - 1, 2 ; f16v4add $a4:5, $a0:1, $a2:3 }
+    .endif
+    { ld64 $a0:1, $m3, $m0, 0 ; fnop }
+    { ld64step $a2:3, $m4, $m0+=, 6 ; fnop }
+    { st64step $a4:5, $m2, $m5+=, 6 ; f16v4add $a4:5, $a0:1, $a2:3 }
+.endif
+    st64step $a4:5, $m2, $m5+=, 6
+.endm
+
+.if PANEL
+    mov $m5, $m0
+    add $m7, $m0, 16
+    and $m6, $m0, 24 // the worker's two bias quads: w % 4 and (w + 2) % 4
+    and $m7, $m7, 24
+    .if REST
+    shr $m8, $m1, 1 // pairs of quads before the last one or two
+    and $m1, $m1, 1
+    .endif
+    .if ADD_PANELS > 1
+    mov $m9, $m0
+    setzi $m10, ADD_PANELS - 1
+    .endif
+panel:
+    ld64 $a4:5, $m4, $m6, 0
+    ld64 $a6:7, $m4, $m7, 0
+    ld64step $a0:1, $m3, $m0+=, 6
+    .if REST
+    { rpt $m8, 3 ; fnop }
+    .else
+    { rpt (SHARE - 1) / 2, 3 ; fnop }
+    .endif
+    { ld64step $a0:1, $m3, $m0+=, 6 ; f16v4add $a2:3, $a0:1, $a4:5 }
+    { st64step $a2:3, $m2, $m5+=, 6 ; fnop }
+    { ld64step $a0:1, $m3, $m0+=, 6 ; f16v4add $a2:3, $a0:1, $a6:7 }
+    { st64step $a2:3, $m2, $m5+=, 6 ; fnop }
+    .if REST
+    { brz $m1, last ; f16v4add $a2:3, $a0:1, $a4:5 }
+    .elseif SHARE % 2 == 1
+    { bri last ; f16v4add $a2:3, $a0:1, $a4:5 }
+    .else
+    { nop ; f16v4add $a2:3, $a0:1, $a4:5 }
+    .endif
+    ld64step $a0:1, $m3, $m0+=, 6
+    { st64step $a2:3, $m2, $m5+=, 6 ; f16v4add $a2:3, $a0:1, $a6:7 }
+last:
+    st64step $a2:3, $m2, $m5+=, 6
+    .if ADD_PANELS > 1
+    add $m2, $m2, QUADS * 8
+    add $m3, $m3, QUADS * 8
+    add $m4, $m4, 32
+    mov $m0, $m9
+    mov $m5, $m9
+    brnzdec $m10, panel
+    .endif
+
+.elseif ADD_ROWS > 1
+    mov $m6, $m0
+    .if ADD_PANELS > 1
+    setzi $m7, ADD_ROWS - 1
+    setzi $m8, ADD_PANELS - 1
+    .else
+    { setzi $m7, ADD_ROWS - 1 ; fnop }
+    .endif
+row:
+    mov $m0, $m6
+    mov $m5, $m6
+    ADD_ROW
+    add $m2, $m2, ADD_COLUMNS * 2
+    add $m3, $m3, ADD_COLUMNS * 2
+    brnzdec $m7, row
+    .if ADD_PANELS > 1
+    add $m4, $m4, ADD_COLUMNS * 2
+    setzi $m7, ADD_ROWS - 1
+    brnzdec $m8, row
+    .endif
+
+.else
+    mov $m5, $m0
+    ADD_ROW
+.endif
+done:
+    exitz $mzero

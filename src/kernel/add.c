@@ -1,0 +1,91 @@
+/* add.c - sum of two operands, the second repeated over rows, F16: kernels/add.S. Exact to the bit.
+ */
+#include "kernel/launch.h"
+
+typedef struct AddShape {
+    uint32_t panels, rows, columns;
+    bool panel;     /* Left order: 16 columns */
+    uint32_t quads; /* dealt to the workers at a time */
+} AddShape;
+
+static AddShape shape_of(const KernelSpec *spec)
+{
+    AddShape s = {.panels = (uint32_t)spec->p[ADD_PANELS],
+                  .rows = (uint32_t)spec->p[ADD_ROWS],
+                  .columns = (uint32_t)spec->p[ADD_COLUMNS]};
+    s.panel = s.rows > 1 && s.columns == 16;
+    s.quads = s.panel ? 4 * s.rows : s.rows > 1 ? s.columns / 4 : s.panels * s.columns / 4;
+    return s;
+}
+
+static Status contract(const KernelSpec *spec, KernelContract *out)
+{
+    TRY(spec_range(spec, ADD_PANELS, 1, 4096, 1));
+    TRY(spec_range(spec, ADD_ROWS, 1, 2047, 1));
+    TRY(spec_range(spec, ADD_COLUMNS, 4, spec->p[ADD_ROWS] > 1 ? 32764 : 4 * QUADS_LIMIT, 4));
+    AddShape s = shape_of(spec);
+    uint64_t bytes = 2 * (uint64_t)s.panels * s.columns;
+    if (bytes * s.rows > SRAM_BYTES || s.quads > QUADS_LIMIT)
+        return status_error("%llu bytes", (unsigned long long)(bytes * s.rows));
+    contract_operand(out, "sum", true, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
+    contract_operand(out, "a", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
+    contract_operand(out, "b", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
+    out->operands[0].in_place = 1;
+    out->stack_bytes = 16;
+    contract_define(out, "ADD_PANELS", spec->p[ADD_PANELS]);
+    contract_define(out, "ADD_ROWS", spec->p[ADD_ROWS]);
+    contract_define(out, "ADD_COLUMNS", spec->p[ADD_COLUMNS]);
+    return STATUS_OK;
+}
+
+static uint64_t worker_bundles(const AddShape *s, uint32_t w)
+{
+    uint64_t n = share_of_worker(s->quads, w);
+    bool rest = s->quads % TILE_WORKERS != 0, many = s->panels > 1;
+    if (n == 0)
+        return 4 + 2 + 1;
+    uint64_t entry = 4 + (rest ? 2 : 0) + 1, exit = 1, dense = 3 * n + 1;
+    if (s->panel) {
+        uint64_t panel = 3 + 1 + (n - 1) / 2 * 4 + 1 + ((n - 1) % 2 ? 2 : 0) + 1;
+        entry += 4 + (rest ? 2 : 0) + (many ? 2 : 0);
+        return entry + s->panels * (panel + (many ? 6 : 0)) + exit;
+    }
+    if (s->rows > 1)
+        return entry + (many ? 3 : 2) + s->panels * (s->rows * (dense + 5) + (many ? 3 : 0)) + exit;
+    return entry + 1 + dense + exit;
+}
+
+static void cycles(const KernelSpec *spec, Clock *clock)
+{
+    AddShape s = shape_of(spec);
+    uint64_t bundles[TILE_WORKERS];
+    for (uint32_t w = 0; w < TILE_WORKERS; w++)
+        bundles[w] = worker_bundles(&s, w);
+    clock_launch_once(clock, 3, bundles);
+}
+
+static uint64_t useful(const KernelSpec *spec)
+{
+    AddShape s = shape_of(spec);
+    return (uint64_t)s.panels * s.rows * s.columns;
+}
+
+static void reference(const KernelSpec *spec, void *const *operands)
+{
+    AddShape s = shape_of(spec);
+    for (size_t row = 0; row < (size_t)s.panels * s.rows; row++)
+        for (size_t c = 0; c < s.columns; c++) {
+            size_t i = row * s.columns + c, bias = row / s.rows * s.columns + c;
+            half_set(operands[0], i, half_of(operands[1], i) + half_of(operands[2], bias));
+        }
+}
+
+const KernelFamilyInfo kernel_family_add = {
+    .name = "add",
+    .source = "add.S",
+    .parameters = {[ADD_PANELS] = "panels", [ADD_ROWS] = "rows", [ADD_COLUMNS] = "columns"},
+    .contract = contract,
+    .cycles = cycles,
+    .useful = useful,
+    .reference = reference,
+};

@@ -1,0 +1,49 @@
+/* libraries: kernel sim */
+#include "kernel_bench.h"
+
+static void run(int32_t elements, int32_t partials)
+{
+    KernelSpec spec = {.family = KERNEL_REDUCE_SUM,
+                       .p = {[REDUCE_ELEMENTS] = elements, [REDUCE_PARTIALS] = partials}};
+    bench_kernel(&spec, NULL, NULL);
+}
+
+static void few_partials(void **state)
+{
+    (void)state;
+    static const int32_t quads[] = {1, 2, 5, 6, 7, 12, 13, 36, 100};
+    for (size_t i = 0; i < countof(quads); i++)
+        for (int32_t partials = 2; partials <= 7; partials++)
+            run(4 * quads[i], partials);
+    run(576, 15);
+    run(2208, 28);
+}
+
+static void walked_stack(void **state)
+{
+    (void)state;
+    static const int32_t quads[] = {1, 5, 6, 7, 12, 19};
+    for (size_t i = 0; i < countof(quads); i++) {
+        run(4 * quads[i], 65);
+        run(4 * quads[i], 80);
+    }
+    run(8200, 4); /* members too far apart for an immediate */
+}
+
+static void refused(void **state)
+{
+    (void)state;
+    static const int32_t shapes[][2] = {{0, 2}, {6, 2}, {8, 1}, {8, 4097}, {98308, 2}, {98304, 8}};
+    for (size_t i = 0; i < countof(shapes); i++) {
+        KernelSpec spec = {.family = KERNEL_REDUCE_SUM, .p = {shapes[i][0], shapes[i][1]}};
+        KernelContract contract;
+        assert_true(status_discard(kernel_contract(&spec, &contract)));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(few_partials),
+                                       cmocka_unit_test(walked_stack), cmocka_unit_test(refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
