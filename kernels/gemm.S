@@ -262,6 +262,8 @@ last_panel:
     { ld64step $a0:1, $mzero, $m0+=, 1 ; AMP $a4:5, $a0:1, $azeros, P2 }
 .endm
 
+
+.align 8
 first: /* row min(w, ROWS - 1) */
     get $m2, $WSR
     { and $m2, $m2, 7 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
@@ -463,6 +465,7 @@ final:
 
 /* The first launch of a call: the worker's rows and addresses. $m7, $m8: byte offsets in L and C; $m10:
  * 1 when the worker has N rows. */
+.align 8
 first:
     get $m6, $WSR
     { and $m6, $m6, 7 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
