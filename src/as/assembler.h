@@ -38,6 +38,7 @@ typedef enum FrameKind { FRAME_FILE, FRAME_MACRO, FRAME_REPEAT } FrameKind;
 
 typedef struct Frame { /* lives as long as the arena: positions point to it */
     FrameKind kind;
+    bool builtin; /* text of this program, not of a file: not listed */
     struct Frame *parent;
     const char *what;                      /* macro name or directive, for messages */
     const char *name;                      /* file */
@@ -98,7 +99,8 @@ enum {
 
 typedef struct Token {
     TokenKind kind;
-    int op; /* a character or OP_ */
+    int op;            /* a character or OP_ */
+    const char *start; /* in the source: at the $ or the quote */
     const char *text;
     uint32_t length;
     uint32_t hash; /* of words */

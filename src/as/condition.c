@@ -25,7 +25,7 @@ static Slice trimmed(const char *from, const char *to)
 /* The raw text from the token to the end of the statement. */
 static Slice rest_of_statement(Assembler *as)
 {
-    const char *from = as->token.text;
+    const char *from = as->token.start;
     skip_statement(as);
     return trimmed(from, as->token.text);
 }

@@ -457,7 +457,7 @@ static void end(Assembler *as, int unused)
         frame->cursor = frame->end;
         frame->remaining = 0;
     }
-    as->token = (Token){.kind = TOKEN_END, .text = as->frame->cursor};
+    as->token = (Token){.kind = TOKEN_END, .text = as->frame->cursor, .start = as->frame->cursor};
 }
 
 static const Directive directives[] = {

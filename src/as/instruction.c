@@ -168,7 +168,7 @@ static bool read_operands(Assembler *as, Operands *out)
     if (at_end(as) || closes)
         return true;
     as_error(as, "unexpected '%.*s', expected ',' or the end of the instruction",
-             (int)(as->token.length ? as->token.length : 1), as->token.text);
+             (int)(as->frame->cursor - as->token.start), as->token.start);
     return false;
 }
 

@@ -246,7 +246,7 @@ void next_token(Assembler *as)
     Frame *frame = as->frame;
     Token *token = &as->token;
     const char *end = frame->end, *c = skip_blanks(as, frame->cursor, end);
-    token->text = c;
+    token->text = token->start = c;
     token->length = 0;
     if (c >= end || *c == '\n' || *c == ';') {
         token->kind = TOKEN_END;
@@ -313,5 +313,5 @@ void skip_statement(Assembler *as)
         }
     }
     frame->cursor = c;
-    as->token = (Token){.kind = TOKEN_END, .text = c};
+    as->token = (Token){.kind = TOKEN_END, .text = c, .start = c};
 }

@@ -13,7 +13,7 @@ void listing_note(Assembler *as)
     as->row_offset = section->row_end = section->bytes;
     const Position *at = &as->statement;
     const Frame *frame = at->frame;
-    if (frame->line_start != NULL) {
+    if (!frame->builtin) {
         ListingRow row = {.frame = frame,
                           .section = section,
                           .offset = (uint32_t)start,

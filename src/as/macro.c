@@ -88,7 +88,7 @@ static void move_cursor(Assembler *as, const char *to)
         frame->line_start = ++c;
     }
     frame->cursor = to;
-    as->token = (Token){.kind = TOKEN_END, .text = to};
+    as->token = (Token){.kind = TOKEN_END, .text = to, .start = to};
 }
 
 typedef struct Body {
@@ -315,8 +315,7 @@ static bool push_expansion(Assembler *as, FrameKind kind, const char *what, cons
 
 void macro_call(Assembler *as, Macro *macro)
 {
-    bool dollar = as->token.kind == TOKEN_REGISTER; /* its text begins behind the sign */
-    const char *start = as->token.text - dollar, *end = arguments_end(as, start);
+    const char *start = as->token.start, *end = arguments_end(as, start);
     Slice *values = arena_array(as->arena, Slice, macro->parameter_count + 1);
     bool good = bind_arguments(as, macro, start, end, values);
     move_cursor(as, end);
@@ -441,7 +440,7 @@ void macro_exit(Assembler *as, int unused)
         if (!last)
             pop_frame(as);
     }
-    as->token = (Token){.kind = TOKEN_END, .text = as->frame->cursor};
+    as->token = (Token){.kind = TOKEN_END, .text = as->frame->cursor, .start = as->frame->cursor};
 }
 
 void macro_purge(Assembler *as, int unused)
@@ -482,7 +481,7 @@ static uint32_t lines_in(const char *c, const char *end)
 
 static void read_values(Assembler *as, bool characters, Slices *values)
 {
-    const char *c = as->token.text, *end = arguments_end(as, c);
+    const char *c = as->token.start, *end = arguments_end(as, c);
     bool comma = true;
     c = raw_blanks(c, end);
     while (characters && c < end && !is_blank(*c)) {

@@ -12,7 +12,7 @@
 Position position_now(const Assembler *as)
 {
     const Frame *frame = as->frame;
-    const char *at = as->token.text ? as->token.text : frame->cursor;
+    const char *at = as->token.start ? as->token.start : frame->cursor;
     uint32_t column = at >= frame->line_start ? (uint32_t)(at - frame->line_start) + 1 : 1;
     return (Position){frame, frame->name, frame->line, column};
 }
@@ -182,9 +182,9 @@ void push_include(Assembler *as, const char *name, size_t length)
         as_error(as, "can not find include file '%s'", copy);
         return;
     }
-    if (!charge_expansion(as, bytes))
-        return;
-    push_text(as, FRAME_FILE, "include", copy, text, bytes, 1);
+    bool builtin = text == builtin_source(copy);
+    if (charge_expansion(as, bytes) && push_text(as, FRAME_FILE, "include", copy, text, bytes, 1))
+        as->frame->builtin = builtin;
 }
 
 bool pop_frame(Assembler *as)

@@ -105,7 +105,7 @@ static void statement(Assembler *as)
         bool closes = as->token.kind == TOKEN_OPERATOR && as->token.op == '}';
         if (as->error_count == errors && !at_end(as) && !more && !closes)
             as_error(as, "unexpected '%.*s', expected the end of the statement",
-                     (int)(as->token.length ? as->token.length : 1), as->token.text);
+                     (int)(as->frame->cursor - as->token.start), as->token.start);
         if (as->error_count != errors) {
             skip_statement(as);
             return;
@@ -160,7 +160,7 @@ static void hash_line(Assembler *as, const char *c)
     }
     for (size_t i = 0; word == c + 1 && i < countof(preprocessor); i++)
         if (length == strlen(preprocessor[i]) && !memcmp(word, preprocessor[i], length)) {
-            as->token.text = c;
+            as->token.start = c;
             as_error(as, "#%s: run the C preprocessor first, or use .set, .macro and .if",
                      preprocessor[i]);
         }
@@ -201,7 +201,7 @@ void assemble_statements(Assembler *as)
                 c++;
             line_begins = false;
             if (c < frame->end && *c == '#') {
-                as->token = (Token){.text = c};
+                as->token = (Token){.text = c, .start = c};
                 hash_line(as, c);
                 continue;
             }

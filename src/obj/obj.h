@@ -43,6 +43,7 @@ typedef struct LinkSegment {
 typedef struct LinkSymbol {
     const char *name;
     uint32_t address, size;
+    bool global; /* also weak ones and externals */
 } LinkSymbol;
 
 typedef struct LinkImage { /* memory in the arena */
@@ -53,8 +54,11 @@ typedef struct LinkImage { /* memory in the arena */
     uint32_t end; /* first address after the last segment */
 } LinkImage;
 
+/* Names and bytes of the relocation types, for printers. */
+const char *relocation_name(uint32_t type);
+
 Status obj_link(Arena *arena, const LinkInput *input, LinkImage *out);
-/* Bytes of executable code that the same link would take, without placing it. */
+/* The address of a global symbol, or of a local one when just one has the name. */
 Status link_symbol(const LinkImage *image, const char *name, uint32_t *address);
 
 #endif
