@@ -10,3 +10,19 @@ add_custom_command(
   DEPENDS ${kernel_files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   COMMENT "Embedding device kernels" VERBATIM)
 add_library(ipu_kernel_sources STATIC ${kernel_sources_c})
+
+# schemas/*.capnp -> generated C++ readers and writers, used by src/package alone.
+find_program(CAPNP_COMPILER capnp REQUIRED)
+foreach(schema application profile profile_common)
+  list(APPEND schema_files ${CMAKE_SOURCE_DIR}/schemas/${schema}.capnp)
+  list(APPEND schema_sources ${CMAKE_BINARY_DIR}/generated/schemas/${schema}.capnp.c++)
+endforeach()
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/generated/schemas)
+add_custom_command(
+  OUTPUT ${schema_sources}
+  COMMAND ${CAPNP_COMPILER} compile -oc++:${CMAKE_BINARY_DIR}/generated/schemas
+          --src-prefix=${CMAKE_SOURCE_DIR}/schemas ${schema_files}
+  DEPENDS ${schema_files} COMMENT "Compiling Cap'n Proto schemas" VERBATIM)
+add_library(ipu_schemas STATIC ${schema_sources})
+target_include_directories(ipu_schemas PUBLIC ${CMAKE_BINARY_DIR}/generated)
+target_link_libraries(ipu_schemas PUBLIC PkgConfig::CAPNP)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Noreturn void fatal_out_of_memory(void)
+void fatal_out_of_memory(void)
 {
     fputs("ipu-stack: out of memory\n", stderr);
     exit(1);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-_Noreturn void fatal_out_of_memory(void);
+__attribute__((noreturn)) void fatal_out_of_memory(void);
 void *xmalloc(size_t bytes);                 /* bytes 0 gives a unique pointer */
 void *xcalloc(size_t count, size_t bytes);   /* zeroed; overflow of the product is fatal */
 void *xrealloc(void *old, size_t bytes);

@@ -7,6 +7,7 @@
 #ifndef IPU_COMPILE_COMPILE_H
 #define IPU_COMPILE_COMPILE_H
 
+#include "emit/emit.h"
 #include "models/models.h"
 #include "package/package.h"
 

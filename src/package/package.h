@@ -1,11 +1,16 @@
 /* package.h - .ipuexe files: one package holds the machine code of all 1,472 tiles and everything
- * that run, classify, inspect and explain need. Cap'n Proto, schemas/application.capnp; the C++ that
- * the library needs stays in one file behind this header. Validated on write and on read
+ * that run, classify, inspect and explain need. Cap'n Proto, schemas/application.capnp; the C++
+ * that the library needs stays in one file behind this header. Validated on write and on read
  * (memory-boot-package.md 4.3); a hostile file gives an error with the field's name. */
 #ifndef IPU_PACKAGE_PACKAGE_H
 #define IPU_PACKAGE_PACKAGE_H
 
-#include "emit/emit.h"
+#include "tensor/tensor.h"
+
+#define PACKAGE_TARGET "ipu21"
+enum { PACKAGE_SCHEMA_VERSION = 5, PACKAGE_MEMORY_BASE = 0x4c000, PACKAGE_MEMORY_BYTES = 638976 };
+
+#define PACKAGE_ALL_TILES 0xffffffffu /* tile of a region that is the same everywhere */
 
 typedef struct PackageSegment {
     uint32_t address, memory_bytes, flags;
@@ -31,7 +36,7 @@ typedef struct PackageBinding {
     Shape shape;
     PackageSlice *slices; /* raw shard bytes, in shard-and-replica order of the format */
     uint32_t slice_count;
-    Format format;        /* ours: the layout (JSON text in the file) */
+    Format format; /* ours: the layout (JSON text in the file) */
 } PackageBinding;
 
 typedef struct PackageText { /* ours: named texts: "model", "recipe", "graph", "mid", ... */
@@ -59,7 +64,8 @@ typedef struct PackageCall {
     uint32_t command, phases, invocations;
 } PackageCall;
 
-typedef struct PackageAllocation { /* ours: memory map of a tile class, for explain --stage memory */
+typedef struct PackageAllocation { /* ours: memory map of a tile class, for explain --stage memory
+                                    */
     uint32_t tile, address, bytes, first, last; /* logical tile; lifetime in steps */
     const char *name;
 } PackageAllocation;
@@ -87,10 +93,11 @@ typedef struct Package { /* memory in the arena */
 } Package;
 
 Status package_check(const Package *package);
-Status package_encode(const Package *package, Bytes *out);      /* checks first */
+Status package_encode(const Package *package, Bytes *out); /* checks first */
 Status package_write(const Package *package, const char *path);
-Status package_decode(Arena *arena, const char *name, const uint8_t *data, size_t count, Package *out);
-Status package_read(Arena *arena, const char *path, Package *out); /* data lives in the arena */
+Status package_decode(Arena *arena, const char *name, const uint8_t *data, size_t count,
+                      Package *out);
+Status package_read(Arena *arena, const char *path, Package *out);  /* data lives in the arena */
 const char *package_text(const Package *package, const char *name); /* NULL: none */
 
 /* Host tensor (row-major, the binding's precision) <-> the binding's raw slices. */

@@ -1,0 +1,376 @@
+/* wire.cpp - Cap'n Proto messages of packages (schemas/application.capnp).
+ *
+ * The library has no C interface; this is the only C++ of the project. It maps fields one to one
+ * and decides nothing: the rules are in check.c. Exceptions of the library end here as errors. */
+extern "C" {
+#include "package/wire.h"
+}
+
+#include "schemas/application.capnp.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+#include <kj/exception.h>
+#include <stdlib.h>
+#include <string.h>
+
+namespace
+{
+
+/* ---- writing ---- */
+
+void put_segments(TileImage::Builder out, const PackageTile &tile)
+{
+    auto list = out.initSegments(tile.segment_count);
+    for (uint32_t i = 0; i < tile.segment_count; i++) {
+        const PackageSegment &segment = tile.segments[i];
+        list[i].setAddress(segment.address);
+        list[i].setMemorySize(segment.memory_bytes);
+        list[i].setFlags(segment.flags);
+        list[i].setData(kj::arrayPtr(segment.data, segment.data_bytes));
+    }
+}
+
+void put_tiles(Application::Builder out, const Package &package)
+{
+    auto list = out.initTiles(package.tile_count);
+    for (uint32_t i = 0; i < package.tile_count; i++) {
+        const PackageTile &tile = package.tiles[i];
+        list[i].setPhysicalTile(tile.physical);
+        list[i].setEntryPoint(tile.entry);
+        list[i].setCommandAddress(tile.command_address);
+        list[i].setDiagnosticAddress(tile.diagnostic_address);
+        list[i].setStepsStart(tile.steps_start);
+        list[i].setStepsEnd(tile.steps_end);
+        put_segments(list[i], tile);
+    }
+}
+
+void put_binding(Binding::Builder out, const PackageBinding &binding)
+{
+    out.setName(binding.name);
+    out.setDtype(binding.dtype);
+    auto shape = out.initShape(binding.shape.rank);
+    for (uint32_t a = 0; a < binding.shape.rank; a++)
+        shape.set(a, binding.shape.extent[a]);
+    auto slices = out.initSlices(binding.slice_count);
+    for (uint32_t i = 0; i < binding.slice_count; i++) {
+        slices[i].setTile(binding.slices[i].tile);
+        slices[i].setTileAddress(binding.slices[i].address);
+        slices[i].setFileOffset(binding.slices[i].file_offset);
+        slices[i].setSize(binding.slices[i].bytes);
+    }
+    json_t *format = format_to_json(&binding.format);
+    char *text = json_dumps(format, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    out.setLayout(text);
+    free(text);
+    json_decref(format);
+}
+
+void put_bindings(capnp::List<Binding>::Builder list, const PackageBinding *bindings)
+{
+    for (uint32_t i = 0; i < list.size(); i++)
+        put_binding(list[i], bindings[i]);
+}
+
+void put_host_exchange(HostExchange::Builder out, const Package &package)
+{
+    out.setStartupMark(package.startup_mark);
+    out.setCommandPage(0);
+    out.setCommandOffset(0);
+    auto pages = out.initPages(1); /* the command page; data pages come with the packet protocol */
+    pages[0].setIndex(0);
+    pages[0].setSize(4096);
+    out.initAttachOrder(1).set(0, 0);
+    auto calls = out.initCalls(package.call_count);
+    for (uint32_t i = 0; i < package.call_count; i++) {
+        calls[i].setName(package.calls[i].name);
+        calls[i].setCommand(package.calls[i].command);
+        calls[i].setPhases(package.calls[i].phases);
+        calls[i].setInvocations(package.calls[i].invocations);
+    }
+}
+
+void put_debug_map(Application::Builder out, const Package &package)
+{
+    auto symbols = out.initDebugSymbols(package.symbol_count);
+    for (uint32_t i = 0; i < package.symbol_count; i++) {
+        symbols[i].setName(package.symbols[i].name);
+        symbols[i].setAddress(package.symbols[i].address);
+    }
+    auto regions = out.initDebugRegions(package.region_count);
+    for (uint32_t i = 0; i < package.region_count; i++) {
+        regions[i].setPhysicalTile(package.regions[i].physical);
+        regions[i].setAddress(package.regions[i].address);
+        regions[i].setSize(package.regions[i].bytes);
+        regions[i].setName(package.regions[i].name);
+    }
+}
+
+void put_extensions(Application::Builder out, const Package &package)
+{
+    out.setTilesUsed(package.tiles_used);
+    auto texts = out.initTexts(package.text_count);
+    for (uint32_t i = 0; i < package.text_count; i++) {
+        texts[i].setName(package.texts[i].name);
+        texts[i].setText(package.texts[i].text);
+    }
+    auto phases = out.initPhases(package.phase_count);
+    for (uint32_t i = 0; i < package.phase_count; i++) {
+        const PackagePhase &phase = package.phases[i];
+        phases[i].setOperation(phase.operation);
+        phases[i].setTransfers(phase.transfers);
+        phases[i].setBound(phase.bound);
+        phases[i].setHorizon(phase.horizon);
+        phases[i].setInRepeat(phase.in_repeat);
+        phases[i].setWordsReceived(phase.words_received);
+    }
+    auto allocations = out.initAllocations(package.allocation_count);
+    for (uint32_t i = 0; i < package.allocation_count; i++) {
+        const PackageAllocation &allocation = package.allocations[i];
+        allocations[i].setTile(allocation.tile);
+        allocations[i].setAddress(allocation.address);
+        allocations[i].setBytes(allocation.bytes);
+        allocations[i].setFirstStep(allocation.first);
+        allocations[i].setLastStep(allocation.last);
+        allocations[i].setName(allocation.name);
+    }
+}
+
+void put_application(Application::Builder out, const Package &package)
+{
+    out.setSchemaVersion(PACKAGE_SCHEMA_VERSION);
+    out.setCompilerVersion(package.compiler_version);
+    out.setTarget(PACKAGE_TARGET);
+    out.setTileMemoryBase(PACKAGE_MEMORY_BASE);
+    out.setTileMemorySize(PACKAGE_MEMORY_BYTES);
+    put_tiles(out, package);
+    put_bindings(out.initInputs(package.input_count), package.inputs);
+    put_bindings(out.initOutputs(package.output_count), package.outputs);
+    put_bindings(out.initWeights(package.weight_count), package.weights);
+    put_host_exchange(out.initHostExchange(), package);
+    auto entries = out.initEntryPoints(1);
+    entries[0].setName("run");
+    put_debug_map(out, package);
+    put_extensions(out, package);
+}
+
+/* ---- reading ---- */
+
+template <typename T> T *arena_list(Arena *arena, uint32_t count)
+{
+    return static_cast<T *>(arena_alloc(arena, array_bytes(count, sizeof(T)), alignof(T)));
+}
+
+const char *take_text(Arena *arena, capnp::Text::Reader text)
+{
+    return arena_strdup(arena, text.cStr());
+}
+
+void take_tiles(Arena *arena, Application::Reader in, Package *out)
+{
+    auto list = in.getTiles();
+    out->tile_count = list.size();
+    out->tiles = arena_list<PackageTile>(arena, list.size());
+    for (uint32_t t = 0; t < list.size(); t++) {
+        PackageTile &tile = out->tiles[t];
+        tile.physical = list[t].getPhysicalTile();
+        tile.entry = list[t].getEntryPoint();
+        tile.command_address = list[t].getCommandAddress();
+        tile.diagnostic_address = list[t].getDiagnosticAddress();
+        tile.steps_start = list[t].getStepsStart();
+        tile.steps_end = list[t].getStepsEnd();
+        auto segments = list[t].getSegments();
+        tile.segment_count = segments.size();
+        tile.segments = arena_list<PackageSegment>(arena, segments.size());
+        for (uint32_t s = 0; s < segments.size(); s++) {
+            auto data = segments[s].getData();
+            PackageSegment &segment = tile.segments[s];
+            segment.address = segments[s].getAddress();
+            segment.memory_bytes = segments[s].getMemorySize();
+            segment.flags = segments[s].getFlags();
+            segment.data = data.begin();
+            segment.data_bytes = static_cast<uint32_t>(data.size());
+        }
+    }
+}
+
+Status take_format(Arena *arena, Binding::Reader in, PackageBinding *out)
+{
+    auto text = in.getLayout();
+    JsonPlace place;
+    const char *name = arena_printf(arena, "layout of %s", out->name);
+    TRY(json_open(arena, name, text.cStr(), text.size(), &place));
+    Status status = format_from_json(&place, &out->format);
+    json_close(&place);
+    return status;
+}
+
+Status take_bindings(Arena *arena, capnp::List<Binding>::Reader in, PackageBinding **out,
+                     uint32_t *count)
+{
+    *count = in.size();
+    *out = arena_list<PackageBinding>(arena, in.size());
+    for (uint32_t i = 0; i < in.size(); i++) {
+        PackageBinding &binding = (*out)[i];
+        binding.name = take_text(arena, in[i].getName());
+        binding.dtype = take_text(arena, in[i].getDtype());
+        auto shape = in[i].getShape();
+        if (shape.size() > MAX_RANK)
+            return status_error("binding %s: rank %u is above %d", binding.name, shape.size(),
+                                MAX_RANK);
+        binding.shape.rank = shape.size();
+        for (uint32_t a = 0; a < shape.size(); a++)
+            binding.shape.extent[a] = shape[a];
+        auto slices = in[i].getSlices();
+        binding.slice_count = slices.size();
+        binding.slices = arena_list<PackageSlice>(arena, slices.size());
+        for (uint32_t s = 0; s < slices.size(); s++) {
+            binding.slices[s].tile = slices[s].getTile();
+            binding.slices[s].address = slices[s].getTileAddress();
+            binding.slices[s].file_offset = slices[s].getFileOffset();
+            binding.slices[s].bytes = slices[s].getSize();
+        }
+        TRY(take_format(arena, in[i], &binding));
+    }
+    return STATUS_OK;
+}
+
+void take_calls(Arena *arena, HostExchange::Reader in, Package *out)
+{
+    out->startup_mark = in.getStartupMark();
+    auto calls = in.getCalls();
+    out->call_count = calls.size();
+    out->calls = arena_list<PackageCall>(arena, calls.size());
+    for (uint32_t i = 0; i < calls.size(); i++) {
+        out->calls[i].name = take_text(arena, calls[i].getName());
+        out->calls[i].command = calls[i].getCommand();
+        out->calls[i].phases = calls[i].getPhases();
+        out->calls[i].invocations = calls[i].getInvocations();
+    }
+}
+
+void take_debug_map(Arena *arena, Application::Reader in, Package *out)
+{
+    auto symbols = in.getDebugSymbols();
+    out->symbol_count = symbols.size();
+    out->symbols = arena_list<PackageSymbol>(arena, symbols.size());
+    for (uint32_t i = 0; i < symbols.size(); i++) {
+        out->symbols[i].name = take_text(arena, symbols[i].getName());
+        out->symbols[i].address = symbols[i].getAddress();
+    }
+    auto regions = in.getDebugRegions();
+    out->region_count = regions.size();
+    out->regions = arena_list<PackageRegion>(arena, regions.size());
+    for (uint32_t i = 0; i < regions.size(); i++) {
+        out->regions[i].physical = regions[i].getPhysicalTile();
+        out->regions[i].address = regions[i].getAddress();
+        out->regions[i].bytes = regions[i].getSize();
+        out->regions[i].name = take_text(arena, regions[i].getName());
+    }
+}
+
+void take_extensions(Arena *arena, Application::Reader in, Package *out)
+{
+    out->tiles_used = in.getTilesUsed();
+    auto texts = in.getTexts();
+    out->text_count = texts.size();
+    out->texts = arena_list<PackageText>(arena, texts.size());
+    for (uint32_t i = 0; i < texts.size(); i++) {
+        out->texts[i].name = take_text(arena, texts[i].getName());
+        out->texts[i].text = take_text(arena, texts[i].getText());
+    }
+    auto phases = in.getPhases();
+    out->phase_count = phases.size();
+    out->phases = arena_list<PackagePhase>(arena, phases.size());
+    for (uint32_t i = 0; i < phases.size(); i++) {
+        PackagePhase &phase = out->phases[i];
+        phase.operation = take_text(arena, phases[i].getOperation());
+        phase.transfers = phases[i].getTransfers();
+        phase.bound = phases[i].getBound();
+        phase.horizon = phases[i].getHorizon();
+        phase.in_repeat = phases[i].getInRepeat();
+        phase.words_received = phases[i].getWordsReceived();
+    }
+    auto allocations = in.getAllocations();
+    out->allocation_count = allocations.size();
+    out->allocations = arena_list<PackageAllocation>(arena, allocations.size());
+    for (uint32_t i = 0; i < allocations.size(); i++) {
+        PackageAllocation &allocation = out->allocations[i];
+        allocation.tile = allocations[i].getTile();
+        allocation.address = allocations[i].getAddress();
+        allocation.bytes = allocations[i].getBytes();
+        allocation.first = allocations[i].getFirstStep();
+        allocation.last = allocations[i].getLastStep();
+        allocation.name = take_text(arena, allocations[i].getName());
+    }
+}
+
+Status take_header(Application::Reader in)
+{
+    if (in.getSchemaVersion() != PACKAGE_SCHEMA_VERSION)
+        return status_error("schemaVersion: %u, this program reads %d", in.getSchemaVersion(),
+                            PACKAGE_SCHEMA_VERSION);
+    if (strcmp(in.getTarget().cStr(), PACKAGE_TARGET) != 0)
+        return status_error("target: \"%s\" is not \"%s\"", in.getTarget().cStr(), PACKAGE_TARGET);
+    if (in.getTileMemoryBase() != PACKAGE_MEMORY_BASE ||
+        in.getTileMemorySize() != PACKAGE_MEMORY_BYTES)
+        return status_error("tileMemoryBase, tileMemorySize: %#x, %u are not the chip's",
+                            in.getTileMemoryBase(), in.getTileMemorySize());
+    return STATUS_OK;
+}
+
+Status take_application(Arena *arena, Application::Reader in, Package *out)
+{
+    *out = Package{};
+    TRY(take_header(in));
+    out->compiler_version = take_text(arena, in.getCompilerVersion());
+    take_tiles(arena, in, out);
+    TRY(take_bindings(arena, in.getInputs(), &out->inputs, &out->input_count));
+    TRY(take_bindings(arena, in.getOutputs(), &out->outputs, &out->output_count));
+    TRY(take_bindings(arena, in.getWeights(), &out->weights, &out->weight_count));
+    take_calls(arena, in.getHostExchange(), out);
+    take_debug_map(arena, in, out);
+    take_extensions(arena, in, out);
+    return STATUS_OK;
+}
+
+} // namespace
+
+extern "C" Status wire_encode(const Package *package, Bytes *out)
+{
+    try {
+        capnp::MallocMessageBuilder message(1 << 20);
+        put_application(message.initRoot<Application>(), *package);
+        auto segments = message.getSegmentsForOutput();
+        size_t bytes = capnp::computeSerializedSizeInWords(segments) * sizeof(capnp::word);
+        uint8_t *data = static_cast<uint8_t *>(xmalloc(bytes + 1));
+        kj::ArrayOutputStream stream(kj::arrayPtr(data, bytes));
+        capnp::writeMessage(stream, segments);
+        data[bytes] = 0;
+        *out = Bytes{data, bytes};
+        return STATUS_OK;
+    } catch (const kj::Exception &problem) {
+        return status_error("package: %s", problem.getDescription().cStr());
+    }
+}
+
+extern "C" Status wire_decode(Arena *arena, const char *name, const uint8_t *data, size_t count,
+                              Package *out)
+{
+    if (count % sizeof(capnp::word))
+        return status_error("%s: truncated: %zu bytes are no whole number of 8-byte words", name,
+                            count);
+    try {
+        capnp::ReaderOptions options;
+        /* every object is read once; more means that pointers overlap */
+        options.traversalLimitInWords = count / sizeof(capnp::word) * 2 + 4096;
+        capnp::FlatArrayMessageReader message(
+            kj::arrayPtr(reinterpret_cast<const capnp::word *>(data), count / sizeof(capnp::word)),
+            options);
+        return status_context(take_application(arena, message.getRoot<Application>(), out), "%s",
+                              name);
+    } catch (const kj::Exception &problem) {
+        return status_error("%s: not a package: %s", name, problem.getDescription().cStr());
+    }
+}
