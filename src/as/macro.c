@@ -83,7 +83,8 @@ static bool is_one_of(Slice word, const char *const *names)
 static void move_cursor(Assembler *as, const char *to)
 {
     Frame *frame = as->frame;
-    for (const char *c = frame->cursor; (c = memchr(c, '\n', (size_t)(to - c)));) {
+    /* `to` lies before the cursor when the token there is to be read again: a closing brace */
+    for (const char *c = frame->cursor; c < to && (c = memchr(c, '\n', (size_t)(to - c)));) {
         frame->line++;
         frame->line_start = ++c;
     }

@@ -61,7 +61,9 @@ enum { /* SOFTMAX: scores F16 Left [rows, padded keys] -> exponentials (same ord
 enum { /* ATTENTION_MERGE: state F32, values F16 Left [rows, padded columns], statistics.
           final writes F16 row-major [rows, columns] */
        MERGE_ROWS, MERGE_COLUMNS, MERGE_PADDED_COLUMNS, MERGE_INITIAL, MERGE_FINAL };
-enum { CAST_FROM, CAST_TO, CAST_ELEMENTS, CAST_SCALE };
+enum { /* CAST: F16 <-> F32, F16 <-> F8F143. panel rows > 0 (F16 to F8 only): elements are Left panels of
+          that many rows; 16-wide ones become 32-wide ones, a last odd one is filled up with zeros */
+       CAST_FROM, CAST_TO, CAST_ELEMENTS, CAST_SCALE, CAST_PANEL_ROWS };
 enum { /* PACK: row-major [matrices, rows, columns] F16, row pitch in elements -> order, physical
           extents, padding written as zero. UNPACK is the inverse (padding skipped). */
        PACK_ORDER, PACK_MATRICES, PACK_ROWS, PACK_COLUMNS, PACK_PHYSICAL_ROWS,
