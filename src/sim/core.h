@@ -83,6 +83,7 @@ struct Context {
     uint8_t exception; /* ETYPE of the last one */
     uint8_t status;    /* CTXT_STS: 0 inactive, 1 active, 2 debug exception, 3 exception */
     /* Old contents of a store, kept while the bundle's other lane can still fault. */
+    bool undo_armed;
     uint8_t undo_bytes;
     uint32_t undo_offset;
     uint64_t undo_value, undo_defined;
@@ -166,6 +167,8 @@ struct Cache {
     Decoded *supervisor; /* by hash of the word: supervisor code differs from tile to tile */
     Decoded *halves;     /* single worker words by hash */
     Decoded outside;     /* pc out of the executable range */
+    FloatState scratch;  /* for trying what an instruction thinks of its operands */
+    Weights scratch_weights;
 };
 
 /* --- handlers by form, NULL where a file has none */

@@ -161,8 +161,16 @@ static void make_invalid(Decoded *d)
     d->form = FORM_INVALID;
 }
 
+/* Besides floating-point exceptions, which FP_CTL must enable, an auxiliary instruction can only
+ * refuse its immediates: a trial tells. */
+static bool refuses_operands(Cache *cache, const Decoded *d)
+{
+    cache->scratch = (FloatState){0};
+    return d->aux(&cache->scratch, &cache->scratch_weights, d->aux_op) != OUTCOME_DONE;
+}
+
 /* Fills in one word (two for sendpicp). d is zeroed but for words, care and size. */
-static void decode_single(Decoded *d, uint32_t word, uint32_t next, IsaMode mode)
+static void decode_single(Cache *cache, Decoded *d, uint32_t word, uint32_t next, IsaMode mode)
 {
     Insn insn;
     d->period = TILE_WORKERS;
@@ -182,8 +190,12 @@ static void decode_single(Decoded *d, uint32_t word, uint32_t next, IsaMode mode
         memcpy(d->aux_op, insn.operand, sizeof d->aux_op);
         d->main = nothing;
         d->aux = float_handler(insn.form);
-        if (!d->aux)
+        if (!d->aux) {
             make_invalid(d);
+        } else if (refuses_operands(cache, d)) {
+            d->main = raise_invalid_operand;
+            d->aux = NULL;
+        }
         return;
     }
     memcpy(d->op, insn.operand, sizeof d->op);
@@ -206,7 +218,7 @@ static const Decoded *half(Cache *cache, uint32_t word)
     Decoded *d = &cache->halves[hash_word(word)];
     if (!d->size || (uint32_t)d->words != word) {
         *d = (Decoded){.words = word, .care = UINT32_MAX, .size = 4};
-        decode_single(d, word, 0, MODE_WORKER);
+        decode_single(cache, d, word, 0, MODE_WORKER);
     }
     return d;
 }
@@ -216,10 +228,10 @@ static bool is_system(const FormInfo *form)
     return form->flags & (FORM_CONTROL | FORM_SYSTEM);
 }
 
-/* Floating point and register access of the auxiliary lane can fault; bits and moves can not. */
+/* Floating point can raise exceptions; bits, moves and CSRs can not. */
 static bool may_fault(const FormInfo *aux)
 {
-    return aux->mnemonic[0] == 'f' || aux->flags & FORM_SYSTEM;
+    return aux->mnemonic[0] == 'f';
 }
 
 static void decode_bundle(Cache *cache, Decoded *d, uint32_t first, uint32_t second)
@@ -239,8 +251,9 @@ static void decode_bundle(Cache *cache, Decoded *d, uint32_t first, uint32_t sec
         make_invalid(d);
         return;
     }
-    if (aux_written(main_form, d->op) & aux_written(aux_form, aux.aux_op)) {
-        d->main = raise_invalid_operand; /* choice: both lanes write one register */
+    /* Choice: both lanes writing one register is an operand error. */
+    if (!aux.aux || aux_written(main_form, d->op) & aux_written(aux_form, aux.aux_op)) {
+        d->main = raise_invalid_operand;
         return;
     }
     d->aux = aux.aux;
@@ -283,6 +296,6 @@ const Decoded *cache_supervisor(Cache *cache, const Tile *tile, uint32_t pc)
     if (d->size && !((words ^ d->words) & d->care))
         return d;
     *d = (Decoded){.words = words, .size = 4, .care = UINT32_MAX};
-    decode_single(d, first, (uint32_t)(words >> 32), MODE_SUPERVISOR);
+    decode_single(cache, d, first, (uint32_t)(words >> 32), MODE_SUPERVISOR);
     return d;
 }

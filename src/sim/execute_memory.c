@@ -11,13 +11,13 @@
 #define IMMEDIATE(i) ((uint32_t)d->op[i])
 #define SET(i, value) (c->m[d->out[i]] = (uint32_t)(value))
 
-/* Element of an access of up to 8 bytes. In region 1, 32 KiB of addresses share a pair of elements;
- * even and odd 8-byte words lie in different ones. */
-static inline uint32_t element(uint32_t address)
+/* Whether accesses of up to 8 bytes share a memory element. In region 0 that is 16 KiB; in region
+ * 1, 32 KiB share a pair of elements, even 8-byte words in one and odd ones in the other. */
+static inline bool share_element(uint32_t a, uint32_t b)
 {
-    return address < INTERLEAVED_BASE
-               ? address / ELEMENT_BYTES
-               : 0x10000 | (address / INTERLEAVED_ELEMENT_BYTES * 2 + (address >> 3 & 1));
+    uint32_t difference = a ^ b;
+    return difference < INTERLEAVED_ELEMENT_BYTES &&
+           !(difference & (a < INTERLEAVED_BASE ? ELEMENT_BYTES : 8u));
 }
 
 __attribute__((noinline, cold)) static uint32_t bad_address(Context *c, uint32_t address,
@@ -62,7 +62,7 @@ __attribute__((noinline, cold)) static uint32_t undefined_read(Context *c, uint3
 
 #define MUST_DIFFER(address0, address1)                                                            \
     do {                                                                                           \
-        if (element(address0) == element(address1))                                                \
+        if (unlikely(share_element(address0, address1)))                                           \
             return conflict(c, address1);                                                          \
     } while (0)
 
@@ -164,8 +164,8 @@ LOAD(ld128, 16, INTERLEAVED_ONLY, LD128_A)
 
 /* --- plain stores */
 
-/* Before a bundle's auxiliary lane has run, a store must be revocable. */
-__attribute__((noinline)) static void keep_old(Context *c, uint32_t offset, uint32_t bytes)
+/* While the bundle's other lane can still fault, a store must be revocable. */
+static void keep_old(Context *c, uint32_t offset, uint32_t bytes)
 {
     c->undo_bytes = (uint8_t)bytes;
     c->undo_offset = offset;
@@ -176,10 +176,9 @@ __attribute__((noinline)) static void keep_old(Context *c, uint32_t offset, uint
                           : 0;
 }
 
-static inline void store(Context *c, const Decoded *d, uint32_t offset, const void *from,
-                         uint32_t bytes)
+static inline void store(Context *c, uint32_t offset, const void *from, uint32_t bytes)
 {
-    if (unlikely(d->guard))
+    if (unlikely(c->undo_armed))
         keep_old(c, offset, bytes);
     __builtin_memcpy(c->memory + offset, from, bytes);
     if (unlikely(c->defined))
@@ -191,7 +190,7 @@ static inline void store(Context *c, const Decoded *d, uint32_t offset, const vo
     {                                                                                              \
         uint32_t address = (base) + (delta) + (step)*bytes;                                        \
         PLACE(offset, address, bytes);                                                             \
-        store(c, d, offset, source, bytes);                                                        \
+        store(c, offset, source, bytes);                                                           \
         return OUTCOME_DONE;                                                                       \
     }
 
@@ -200,7 +199,7 @@ static inline void store(Context *c, const Decoded *d, uint32_t offset, const vo
     {                                                                                              \
         uint32_t address = (base) + (delta), stepped = (delta) + (step)*bytes;                     \
         PLACE(offset, address, bytes);                                                             \
-        store(c, d, offset, source, bytes);                                                        \
+        store(c, offset, source, bytes);                                                           \
         SET(out, stepped);                                                                         \
         return OUTCOME_DONE;                                                                       \
     }
@@ -344,9 +343,9 @@ static uint32_t ld2xst64pace(Context *c, const Decoded *d)
     MUST_DIFFER(a1, a2);
     MUST_BE_DEFINED(first, 8);
     MUST_BE_DEFINED(second, 8);
-    __builtin_memcpy(c->load, c->memory + first, 8);
-    __builtin_memcpy(c->load + 2, c->memory + second, 8);
-    store(c, d, third, &c->f.a[d->op[3]], 8);
+    const uint64_t loaded[2] = {load_u64(c->memory + first), load_u64(c->memory + second)};
+    __builtin_memcpy(c->load, loaded, sizeof loaded); /* in one piece, as it is read */
+    store(c, third, &c->f.a[d->op[3]], 8);
     pack_all(c, d, high, advance(a0, pace, stride, 8), advance(a1, pace >> 2, stride, 8),
              advance(a2, pace >> 4, stride, 8));
     return OUTCOME_DONE;
@@ -361,7 +360,7 @@ static uint32_t ldst64pace(Context *c, const Decoded *d)
     MUST_DIFFER(a0, a2);
     MUST_BE_DEFINED(first, 8);
     __builtin_memcpy(c->load, c->memory + first, 8);
-    store(c, d, third, &c->f.a[d->op[3]], 8);
+    store(c, third, &c->f.a[d->op[3]], 8);
     pack_all(c, d, high, advance(a0, pace, stride, 8), high & ADDRESS_MASK,
              advance(a2, pace >> 2, stride, 8));
     return OUTCOME_DONE;
@@ -372,7 +371,7 @@ static uint32_t st64pace(Context *c, const Decoded *d)
     PAIR;
     uint32_t a2 = address2(low, high);
     PLACE(third, a2, 8);
-    store(c, d, third, &c->f.a[d->op[3]], 8);
+    store(c, third, &c->f.a[d->op[3]], 8);
     pack_all(c, d, high, low & ADDRESS_MASK, high & ADDRESS_MASK,
              advance(a2, IMMEDIATE(2), stride, 8));
     return OUTCOME_DONE;

@@ -74,6 +74,8 @@ void tile_joined(Tile *tile, uint64_t cycle)
 
 /* --- one bundle of one worker */
 
+enum { EXCEPTION_ENABLES = 7 }; /* FP_CTL: INV, DIV0, OFLO */
+
 /* What the main lane of a bundle may have changed when the auxiliary lane faults. */
 typedef struct Before {
     uint32_t m[12];
@@ -122,27 +124,35 @@ inlined void load_part(Context *c, LoadPart part)
         memcpy(to, from, 16);
 }
 
+/* A bundle whose auxiliary lane may fault after the main lane has written. */
+__attribute__((noinline)) static uint32_t execute_guarded(Tile *tile, Context *c, const Decoded *d)
+{
+    Before before;
+    remember(c, &before);
+    c->undo_armed = true;
+    uint32_t outcome = d->main(c, d);
+    if (!outcome) {
+        outcome = d->aux(&c->f, &tile->weights, d->aux_op);
+        if (outcome)
+            revoke(c, &before);
+    }
+    c->undo_armed = false;
+    c->undo_bytes = 0;
+    return outcome;
+}
+
 inlined uint32_t execute(Tile *tile, Context *c, const Decoded *d)
 {
-    if (d->guard) {
-        Before before;
-        remember(c, &before);
-        uint32_t outcome = d->main(c, d);
-        if (unlikely(outcome))
-            return outcome;
-        outcome = d->aux(&c->f, &tile->weights, d->aux_op);
-        if (unlikely(outcome)) {
-            revoke(c, &before);
-            return outcome;
-        }
-        c->undo_bytes = 0;
+    uint32_t outcome;
+    if (d->guard && c->f.control & EXCEPTION_ENABLES) {
+        outcome = execute_guarded(tile, c, d);
     } else {
-        uint32_t outcome = d->main(c, d);
+        outcome = d->main(c, d);
         if (d->aux && !outcome)
             outcome = d->aux(&c->f, &tile->weights, d->aux_op);
-        if (unlikely(outcome))
-            return outcome;
     }
+    if (unlikely(outcome))
+        return outcome;
     if (d->parts) {
         load_part(c, d->part[0]);
         if (d->parts == 2)
