@@ -4,8 +4,9 @@
  * The unit is a quad: four halves, one 64-bit word. Workers take quads in turn (w, w + 6, ...). A quad
  * needs REDUCE_PARTIALS loads and a store; a quad's members lie at constant distances, so the body is
  * unrolled over them and repeated over the quads, and holds nothing but these accesses: a sum is
- * finished and stored in the next quad's body. Stacks too long for that (REDUCE_WALK) are walked by a
- * pointer, with one repeat a quad. */
+ * finished and stored in the next quad's body. A load reaches REACH words beyond its base, so long
+ * stacks have more than one base. Stacks too long even for that (REDUCE_WALK) are walked by a pointer,
+ * with one repeat a quad. */
 .include "launch.inc"
 
 .set QUADS, REDUCE_ELEMENTS / 4
@@ -39,16 +40,54 @@ worker: // instructions outside of bundles in even numbers before a repeat, whos
     mov $m5, $m0    // and of the others'
 
 .if !REDUCE_WALK
+.set REACH, 4096
+.set BASES, (STACK - 1) * QUADS / REACH + 1
+.if BASES > 1
+    add $m6, $m4, 8 * REACH
+.endif
+.if BASES > 2
+    add $m7, $m6, 8 * REACH
+.endif
+.if BASES > 3
+    add $m8, $m7, 8 * REACH
+.endif
+.if BASES > 4
+    add $m9, $m8, 8 * REACH
+.endif
+.if BASES > 5
+    add $m10, $m9, 8 * REACH
+.endif
+.if BASES % 2 == 0
+    nop
+.endif
+
+.macro ADD_MEMBER base
+    .if MEMBER == 0
+    { ld64 $a2:3, \base, $m5, 0 ; fnop }
+    .elseif MEMBER % 2 == 1
+    { ld64 $a4:5, \base, $m5, MEMBER * QUADS % REACH ; f16v4add $a0:1, $a0:1, $a2:3 }
+    .else
+    { ld64 $a2:3, \base, $m5, MEMBER * QUADS % REACH ; f16v4add $a0:1, $a0:1, $a4:5 }
+    .endif
+.endm
+
 /* Loads the stack's members into $a2:3 and $a4:5 in turn and adds all but the last to $a0:1. */
 .macro ADD_MEMBERS
     .set MEMBER, 0
     .rept STACK
-        .if MEMBER == 0
-    { ld64 $a2:3, $m4, $m5, 0 ; fnop }
-        .elseif MEMBER % 2 == 1
-    { ld64 $a4:5, $m4, $m5, MEMBER * QUADS ; f16v4add $a0:1, $a0:1, $a2:3 }
+        .set BASE, MEMBER * QUADS / REACH
+        .if BASE == 0
+    ADD_MEMBER $m4
+        .elseif BASE == 1
+    ADD_MEMBER $m6
+        .elseif BASE == 2
+    ADD_MEMBER $m7
+        .elseif BASE == 3
+    ADD_MEMBER $m8
+        .elseif BASE == 4
+    ADD_MEMBER $m9
         .else
-    { ld64 $a2:3, $m4, $m5, MEMBER * QUADS ; f16v4add $a0:1, $a0:1, $a4:5 }
+    ADD_MEMBER $m10
         .endif
         .set MEMBER, MEMBER + 1
     .endr

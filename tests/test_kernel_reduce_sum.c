@@ -27,7 +27,17 @@ static void walked_stack(void **state)
         run(4 * quads[i], 65);
         run(4 * quads[i], 80);
     }
-    run(8200, 4); /* members too far apart for an immediate */
+    run(24580, 6);
+    run(24580, 7); /* members too far apart for immediates */
+}
+
+/* Members farther apart than a load's immediate reaches. */
+static void many_bases(void **state)
+{
+    (void)state;
+    for (int32_t partials = 3; partials <= 7; partials++)
+        run(16392, partials);
+    run(2208, 40);
 }
 
 static void refused(void **state)
@@ -44,6 +54,7 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(few_partials),
-                                       cmocka_unit_test(walked_stack), cmocka_unit_test(refused)};
+                                       cmocka_unit_test(walked_stack), cmocka_unit_test(many_bases),
+                                       cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

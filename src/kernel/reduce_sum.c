@@ -2,7 +2,7 @@
  * bit. */
 #include "kernel/launch.h"
 
-enum { UNROLLED_STACK = 63, OFFSET_LIMIT = 4095 /* words, of a load's immediate */ };
+enum { UNROLLED_STACK = 63, REACH = 4096 /* words, of a load's immediate */, MOST_BASES = 6 };
 
 static uint32_t quads_of(const KernelSpec *spec)
 {
@@ -13,7 +13,7 @@ static uint32_t quads_of(const KernelSpec *spec)
 static bool walks(const KernelSpec *spec)
 {
     uint64_t stack = (uint64_t)spec->p[REDUCE_PARTIALS] - 1;
-    return stack > UNROLLED_STACK || (stack - 1) * quads_of(spec) > OFFSET_LIMIT;
+    return stack > UNROLLED_STACK || (stack - 1) * quads_of(spec) >= MOST_BASES * REACH;
 }
 
 static Status contract(const KernelSpec *spec, KernelContract *out)
@@ -45,6 +45,8 @@ static uint64_t worker_bundles(const KernelSpec *spec, uint32_t w)
     uint64_t entry = 4 + (rest ? 2 : 0) + 2;
     if (walks(spec))
         return entry + (!rest || quads < TILE_WORKERS) + 1 + n * (stack + 6) + 1;
+    uint64_t bases = (stack - 1) * quads / REACH + 1;
+    entry += bases / 2 * 2; /* one instruction each after the first, in even number */
     bool loop = share_loops((uint32_t)quads);
     return entry + 1 + stack + (loop ? 1 + (n - 1) * (stack + 2) : 0) + 2 + 1;
 }
