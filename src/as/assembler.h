@@ -23,6 +23,7 @@ enum {
     DEPTH_LIMIT = 200,           /* of frames */
     EXPANSION_LIMIT = 256 << 20, /* bytes of text that macros and repetitions may run through */
     OUTPUT_LIMIT = 64 << 20,     /* bytes of all sections */
+    EVALUATION_LIMIT = 1 << 28,  /* nodes of expressions */
     NESTING_LIMIT = 200,         /* parentheses, .if, expressions of symbols */
     NO_NODE = 0xffffffff
 };
@@ -223,6 +224,8 @@ bool parse_expression(Assembler *as, Expression *out); /* false: reported */
 bool parse_constant(Assembler *as, const char *what, int64_t *out);
 /* False when it needs symbols that are not defined (yet) in a way that is not plus - minus. */
 bool evaluate(Assembler *as, uint32_t root, Value *out);
+/* The first symbol in it that is not defined, for messages; NULL when all are. */
+const char *undefined_symbol(const Assembler *as, uint32_t root);
 uint32_t expression_root(Assembler *as, const Expression *expression);
 uint16_t half_literal(double value);
 
@@ -301,6 +304,7 @@ struct Assembler {
     ARRAY(Node) nodes;
     uint32_t node_mark; /* nodes up to here are kept */
     uint32_t nesting;
+    uint64_t evaluations;
     ARRAY(Fixup) fixups;
     ARRAY(Repeat) repeats;
     ARRAY(Symbol *) relocation_symbols; /* of all relocations, in the order they were made */

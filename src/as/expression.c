@@ -366,6 +366,32 @@ bool parse_expression(Assembler *as, Expression *out)
     return parse_binary(as, 0, out);
 }
 
+const char *undefined_symbol(const Assembler *as, uint32_t root)
+{
+    uint32_t stack[64], depth = 0;
+    stack[depth++] = root;
+    for (int steps = 0; depth && steps < 1000; steps++) {
+        const Node *node = &as->nodes.items[stack[--depth]];
+        if (node->op == NODE_CONSTANT)
+            continue;
+        if (node->op == NODE_SYMBOL) {
+            const Symbol *symbol = node->symbol;
+            if (!symbol->defined)
+                return symbol->name;
+            if (symbol->root != NO_NODE && depth < countof(stack))
+                stack[depth++] = symbol->root;
+            continue;
+        }
+        bool unary = node->op == NODE_VARIANT || node->op == NODE_NEGATE ||
+                     node->op == NODE_COMPLEMENT || node->op == NODE_NOT;
+        if (!unary && depth < countof(stack))
+            stack[depth++] = node->right;
+        if (depth < countof(stack))
+            stack[depth++] = node->left;
+    }
+    return NULL;
+}
+
 bool parse_constant(Assembler *as, const char *what, int64_t *out)
 {
     Expression expression;
@@ -373,7 +399,12 @@ bool parse_constant(Assembler *as, const char *what, int64_t *out)
     if (!parse_expression(as, &expression))
         return false;
     if (!expression.constant) {
-        as_error_at(as, &at, "%s must be known here", what);
+        const char *unknown = undefined_symbol(as, expression.root);
+        if (unknown)
+            as_error_at(as, &at, "%s must be known here, but '%s' is not defined yet", what,
+                        unknown);
+        else
+            as_error_at(as, &at, "%s must be a constant, not an address", what);
         return false;
     }
     *out = expression.value;
@@ -481,6 +512,11 @@ static bool evaluate_node(Assembler *as, const Node *node, Value *out)
 bool evaluate(Assembler *as, uint32_t root, Value *out)
 {
     *out = (Value){0};
+    if (++as->evaluations > EVALUATION_LIMIT) { /* .set x, x+x doubles the work with every line */
+        as_error_at(as, &as->statement, "the expressions of this source are too complex");
+        as->stop = true;
+        return false;
+    }
     if (++as->nesting > 4 * NESTING_LIMIT) {
         as->nesting--;
         return false;

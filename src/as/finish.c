@@ -116,10 +116,16 @@ static void settle(Assembler *as, const Fixup *fixup)
 {
     Value value;
     bool good = evaluate(as, fixup->root, &value);
-    if (!good || value.minus)
+    const char *unknown = good && !value.minus ? NULL : undefined_symbol(as, fixup->root);
+    if (unknown)
         as_error_at(as, &fixup->at,
-                    "this must be a constant, or one symbol plus a constant: other symbols are "
-                    "undefined or in different sections");
+                    "symbol '%s' is not defined, and this is more than a symbol plus "
+                    "a constant",
+                    unknown);
+    else if (!good || value.minus)
+        as_error_at(as, &fixup->at,
+                    "this must be a constant, or one symbol plus a constant: its symbols "
+                    "are undefined or in different sections");
     else if (fixup->form)
         settle_operand(as, fixup, &value);
     else

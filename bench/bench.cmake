@@ -1,0 +1,17 @@
+# Every bench/bench_*.c names its libraries in its first line, like the tests: "/* libraries: isa as */".
+# They print key=value lines and are not run by ctest.
+file(GLOB bench_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/bench_*.c)
+foreach(source ${bench_sources})
+  file(STRINGS ${source} first LIMIT_COUNT 1)
+  if(NOT first MATCHES "libraries: ([a-z ]+)")
+    message(FATAL_ERROR "${source}: the first line must be /* libraries: a b */")
+  endif()
+  string(REGEX MATCHALL "[a-z]+" libraries "${CMAKE_MATCH_1}")
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Werror)
+  target_compile_definitions(${name} PRIVATE SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  foreach(library ${libraries})
+    target_link_libraries(${name} PRIVATE ipu_${library})
+  endforeach()
+endforeach()
