@@ -111,6 +111,7 @@ Status lower_gemm(Lower *l, uint32_t op)
 
 typedef struct AttentionTypes { /* of one round */
     TensorType query, key, value, scores, weights, statistics, values, state, result;
+    uint32_t merged_columns; /* per tile */
 } AttentionTypes;
 
 /* A product reads its result back when there is more than one group of K. */
@@ -126,6 +127,11 @@ static Status attention_types(Lower *l, uint32_t op, uint32_t keys, AttentionTyp
     for (uint32_t j = 0; j < 3; j++)
         TRY(plan_operand_type(l->graph, op, plan, j, three[j]));
     out->key.shape.extent[1] = out->value.shape.extent[1] = keys;
+    uint32_t padded = round_up_u32(keys, 16); /* the last block of keys may be shorter */
+    out->value.format.order.row_block = (uint16_t)padded;
+    for (uint32_t i = 0; i < out->value.format.axis_count; i++)
+        if (out->value.format.axes[i].axis == 1)
+            out->value.format.axes[i].block = padded;
     Shape scores = out->query.shape, values = out->query.shape, statistics = out->query.shape;
     scores.extent[2] = keys;
     values.extent[2] = out->value.shape.extent[2];
@@ -164,8 +170,16 @@ static Status attention_types(Lower *l, uint32_t op, uint32_t keys, AttentionTyp
         if (l->graph->values.items[l->graph->operations.items[op].inputs[0]].shape.extent[0] !=
             plan->rows)
             out->result.format.axes[i].axis--;
+    uint32_t outer, rows, columns; /* the state has two more columns, in whole sixteens */
+    type_shard_matrix(&out->result, 0, &outer, &rows, &columns);
+    out->merged_columns = columns;
+    columns = round_up_u32(columns + 2, 16);
     out->state = out->result;
     out->state.format.precision = (Precision){.kind = F32};
+    out->state.shape.extent[2] = columns * plan->inner;
+    for (uint32_t i = 0; i < out->state.format.axis_count; i++)
+        if (out->state.format.axes[i].axis == 2)
+            out->state.format.axes[i].block = columns;
     return STATUS_OK;
 }
 
@@ -217,15 +231,18 @@ static Status attention_block(Lower *l, uint32_t op, const AttentionTypes *t, Mi
         softmax_spec(l->graph->operations.items[op].scale, keys);
     product(l, &whole, weights, value, values, false);
 
-    MidId next = lower_value(l, "state", &t->state);
-    if (!initial)
-        l->mid->values.items[next].storage = *state;
     KernelSpec merge = {.family = KERNEL_ATTENTION_MERGE};
+    merge.p[MERGE_COLUMNS] = (int32_t)t->merged_columns;
     merge.p[MERGE_INITIAL] = initial;
     merge.p[MERGE_FINAL] = final;
-    MidId results[2] = {final ? result : next, next}, operands[3] = {values, statistics, *state};
-    lower_op(l, MID_COMPUTE, results, final ? 2 : 1, operands, initial ? 2 : 3)->kernel = merge;
-    *state = next;
+    if (final) {
+        MidId operands[3] = {*state, values, statistics};
+        lower_compute(l, merge, result, initial ? operands + 1 : operands, initial ? 2 : 3);
+        return STATUS_OK;
+    }
+    MidId next = lower_value(l, "state", &t->state), operands[2] = {values, statistics};
+    l->mid->values.items[next].storage = *state; /* MID_NONE for the first block */
+    *state = lower_compute(l, merge, next, operands, 2);
     return STATUS_OK;
 }
 

@@ -441,7 +441,7 @@ static Status price_attention(Planner *p, uint32_t op, Candidate *c)
                [GEMM_COLUMNS] = (int32_t)width}},
         {.family = KERNEL_ATTENTION_MERGE,
          .p = {[MERGE_ROWS] = (int32_t)rows,
-               [MERGE_COLUMNS] = (int32_t)(plan->inner > 1 ? width : v->extent[2]),
+               [MERGE_COLUMNS] = (int32_t)(plan->inner > 1 ? width : round_up_u32(v->extent[2], 4)),
                [MERGE_PADDED_COLUMNS] = (int32_t)width,
                [MERGE_INITIAL] = 1,
                [MERGE_FINAL] = 1}},

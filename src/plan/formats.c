@@ -189,8 +189,9 @@ void attention_formats(const Graph *graph, uint32_t op, uint32_t first_tile, OpP
     /* Rounds are the leading axis of the stored result. */
     uint32_t shift = q->extent[0] / H > 1;
     Format result = format_start(first_tile, 1, order_row_major);
-    if (V > 1)
-        format_add_axis(&result, 2 + shift, V, piece, 1);
+    bool fours = v->extent[2] % 4 == 0; /* what the merge kernel writes */
+    if (V > 1 || !fours)
+        format_add_axis(&result, 2 + shift, V, V > 1 ? piece : 4, 1);
     format_add_axis(&result, 1 + shift, Q, 1, V);
     format_add_axis(&result, 0 + shift, H, 1, V * Q);
     plan->operands[0] = (OperandPlan){.format = query};

@@ -118,10 +118,10 @@ Status plan_fill_spec(KernelSpec *spec, const ShardOf *operands, uint32_t count)
         spec->p[SOFTMAX_ROWS] = (int32_t)(e.outer * e.rows);
         spec->p[SOFTMAX_PADDED_KEYS] = (int32_t)e.columns;
         return STATUS_OK;
-    case KERNEL_ATTENTION_MERGE: {
-        Extents values = extents_of(&operands[1]);
+    case KERNEL_ATTENTION_MERGE: { /* columns come with the pattern: a state is wider */
+        bool takes_state = spec->p[MERGE_FINAL] && !spec->p[MERGE_INITIAL];
+        Extents values = extents_of(&operands[takes_state ? 2 : 1]);
         spec->p[MERGE_ROWS] = (int32_t)(values.outer * values.rows);
-        spec->p[MERGE_COLUMNS] = (int32_t)e.columns;
         spec->p[MERGE_PADDED_COLUMNS] = (int32_t)values.columns;
         return STATUS_OK;
     }
