@@ -51,6 +51,21 @@ static void row_counts(void **state)
     run(2, 729, 768);
 }
 
+/* Few rows and many keys: rows are cut over workers. */
+static void cut_rows(void **state)
+{
+    (void)state;
+    for (int32_t rows = 1; rows <= 9; rows++) {
+        run(rows, 96, 96);
+        run(rows, 213, 256);
+        run(rows, 320, 320);
+        run(rows, 305, 352);
+    }
+    run(1, 100, 112);
+    run(7, 729, 768);
+    run(13, 209, 224);
+}
+
 static void accuracy(void **state)
 {
     (void)state;
@@ -100,6 +115,7 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(key_counts), cmocka_unit_test(row_counts),
-                                       cmocka_unit_test(accuracy), cmocka_unit_test(refused)};
+                                       cmocka_unit_test(cut_rows), cmocka_unit_test(accuracy),
+                                       cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
