@@ -82,7 +82,8 @@ typedef enum TokenKind {
     TOKEN_LOCAL,    /* 1b 2f: value holds the number, text ends in b or f */
     TOKEN_STRING,   /* text within the quotes, escapes not resolved */
     TOKEN_REGISTER, /* $name, text without the $ */
-    TOKEN_OPERATOR  /* op */
+    TOKEN_OPERATOR, /* op */
+    TOKEN_BAD       /* error says why */
 } TokenKind;
 
 enum {
@@ -104,7 +105,8 @@ typedef struct Token {
     const char *start; /* in the source: at the $ or the quote */
     const char *text;
     uint32_t length;
-    uint32_t hash; /* of words */
+    const char *error; /* of a bad one */
+    uint32_t hash;     /* of words */
     uint64_t value;
     double number;
 } Token;

@@ -70,6 +70,13 @@ uint32_t word_hash(const char *text, uint32_t length)
     return hash;
 }
 
+/* The error shows only where the token matters: text for macros may be anything. */
+static void spoil(Token *token, const char *error)
+{
+    token->kind = TOKEN_BAD;
+    token->error = error;
+}
+
 static bool is_h(const char *c, const char *end)
 {
     return c < end && *c == 'h' && (c + 1 == end || !is_word_char(c[1]));
@@ -102,7 +109,7 @@ static const char *lex_float(Token *token, const char *c, const char *end)
     return c;
 }
 
-static const char *lex_number(Assembler *as, Token *token, const char *c, const char *end)
+static const char *lex_number(Token *token, const char *c, const char *end)
 {
     const char *start = c;
     unsigned base = 10;
@@ -140,17 +147,17 @@ static const char *lex_number(Assembler *as, Token *token, const char *c, const 
         }
     }
     if (c < end && is_word_char(*c)) {
-        as_error(as, "malformed number");
+        spoil(token, "malformed number");
         while (c < end && is_word_char(*c))
             c++;
     } else if (overflow) {
-        as_error(as, "number is too large");
+        spoil(token, "number is too large");
     }
     token->value = value;
     return c;
 }
 
-static const char *lex_string(Assembler *as, Token *token, const char *c, const char *end)
+static const char *lex_string(Token *token, const char *c, const char *end)
 {
     token->kind = TOKEN_STRING;
     token->text = ++c;
@@ -159,7 +166,7 @@ static const char *lex_string(Assembler *as, Token *token, const char *c, const 
     token->length = (uint32_t)(c - token->text);
     if (c < end && *c == '"')
         return c + 1;
-    as_error(as, "string without closing quote");
+    spoil(token, "string without closing quote");
     return c;
 }
 
@@ -204,7 +211,7 @@ const char *string_bytes(Assembler *as, const Token *token, size_t *length)
     return out;
 }
 
-static const char *lex_character(Assembler *as, Token *token, const char *c, const char *end)
+static const char *lex_character(Token *token, const char *c, const char *end)
 {
     token->kind = TOKEN_INTEGER;
     c++;
@@ -216,7 +223,7 @@ static const char *lex_character(Assembler *as, Token *token, const char *c, con
     }
     if (c < end && *c == '\'')
         return c + 1;
-    as_error(as, "character without closing quote");
+    spoil(token, "character without closing quote");
     return c;
 }
 
@@ -257,17 +264,17 @@ void next_token(Assembler *as)
     if (starts_word(*c)) {
         c = lex_word(token, c, end);
     } else if (isdigit((unsigned char)*c)) {
-        c = lex_number(as, token, c, end);
+        c = lex_number(token, c, end);
     } else if (*c == '$' && c + 1 < end && starts_word(c[1])) {
         c = lex_word(token, c + 1, end);
         token->kind = TOKEN_REGISTER;
         token->text = ++start;
     } else if (*c == '"') {
-        c = lex_string(as, token, c, end);
+        c = lex_string(token, c, end);
         frame->cursor = c;
         return;
     } else if (*c == '\'') {
-        c = lex_character(as, token, c, end);
+        c = lex_character(token, c, end);
     } else {
         c = lex_operator(token, c, end);
     }

@@ -64,6 +64,10 @@ void as_error(Assembler *as, const char *format, ...)
     if (as->stop)
         return;
     Position at = position_now(as);
+    if (as->token.kind == TOKEN_BAD) { /* what the token is says more than what was expected */
+        as_error_at(as, &at, "%s", as->token.error);
+        return;
+    }
     va_list arguments;
     va_start(arguments, format);
     put_message(&as->errors, &at, "", format, arguments);

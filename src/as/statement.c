@@ -89,7 +89,7 @@ static bool statement_part(Assembler *as)
         bundle_end(as);
         return false;
     }
-    as_error_at(as, &as->statement, "expected a label, a directive or an instruction");
+    as_error(as, "expected a label, a directive or an instruction");
     return false;
 }
 

@@ -201,13 +201,15 @@ bool emit_bytes(Assembler *as, const void *data, size_t count)
         section->bytes += count;
         return true;
     }
+    if (count == 0)
+        return true;
     if (!room_for(as, count))
         return false;
     size_t old = section->data.count;
     array_resize(&section->data, old + count);
     if (data)
         memcpy(section->data.items + old, data, count);
-    else if (count)
+    else
         memset(section->data.items + old, 0, count);
     section->bytes += count;
     if (section->flags & AS_EXECUTE)
