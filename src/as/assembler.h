@@ -290,7 +290,8 @@ struct Assembler {
     uint32_t depth;
     uint64_t expanded, output;
     Token token;
-    Position statement; /* start of the one being read */
+    Position statement;         /* start of the one being read */
+    const char *statement_line; /* its line */
     Text errors;
     uint32_t error_count;
     bool stop; /* too many errors or a limit */

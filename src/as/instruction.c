@@ -248,7 +248,7 @@ static Misfit fit_register(const OperandInfo *operand, const Operand *text, Suff
     return value_fits(operand, text->base) ? FITS : OUT_OF_RANGE;
 }
 
-static Misfit fit_immediate(Assembler *as, const FormInfo *form, int which, const Operand *text,
+static Misfit fit_immediate(const FormInfo *form, int which, const Operand *text, bool force,
                             Pending *out)
 {
     const OperandInfo *operand = &form->operands[which];
@@ -267,7 +267,7 @@ static Misfit fit_immediate(Assembler *as, const FormInfo *form, int which, cons
     if (!csr_value(form, expression, &value))
         return WRONG_KIND;
     if (!value_fits(operand, value)) {
-        if (as->lenience.operands != 2)
+        if (!force)
             return OUT_OF_RANGE;
         value = forced_value(operand, value);
     }
@@ -304,7 +304,7 @@ static bool may_be_short(const IsaSyntax *syntax)
            form->operands[1].kind == OPERAND_M && !form->operands[1].output;
 }
 
-static Misfit fit_position(Assembler *as, const IsaSyntax *syntax, int i, const Operand *text,
+static Misfit fit_position(const IsaSyntax *syntax, int i, const Operand *text, bool force,
                            Pending *out)
 {
     static const Operand zero = {.is_register = true, .file = 'm', .base = 15, .span = 1};
@@ -318,7 +318,7 @@ static Misfit fit_position(Assembler *as, const IsaSyntax *syntax, int i, const 
         Misfit misfit = is_register_kind(operand)
                             ? fit_register(operand, text ? text : &zero, (Suffix)syntax->suffix[i],
                                            &out->insn.operand[which])
-                            : fit_immediate(as, form, which, text ? text : &zero, out);
+                            : fit_immediate(form, which, text ? text : &zero, force, out);
         if (misfit != FITS)
             return misfit;
     }
@@ -331,7 +331,8 @@ typedef struct Failure {
     int position; /* text operand; -1: wrong number of operands */
 } Failure;
 
-static bool fit(Assembler *as, const IsaSyntax *syntax, const Operands *operands, Pending *out,
+/* force: immediates out of range lose bits instead (.allow_invalid_operands). */
+static bool fit(const IsaSyntax *syntax, const Operands *operands, bool force, Pending *out,
                 Failure *failure)
 {
     const FormInfo *form = isa_form((Form)syntax->form);
@@ -350,7 +351,7 @@ static bool fit(Assembler *as, const IsaSyntax *syntax, const Operands *operands
         int index = text_index(i, short_address);
         failure->position = index < 0 ? i : index;
         failure->misfit =
-            fit_position(as, syntax, i, index < 0 ? NULL : &operands->items[index], out);
+            fit_position(syntax, i, index < 0 ? NULL : &operands->items[index], force, out);
         if (failure->misfit != FITS)
             return false;
     }
@@ -378,14 +379,13 @@ static void describe(Text *out, const OperandInfo *operand)
 }
 
 /* What could stand at the position, over all ways that got there. */
-static void list_expected(Assembler *as, const Word *mnemonic, const Operands *operands,
-                          int position, Text *out)
+static void list_expected(const Word *mnemonic, const Operands *operands, int position, Text *out)
 {
     Pending pending;
     Failure failure;
     Text one = {0};
     for (const IsaSyntax *s = mnemonic->syntax; s; s = isa_syntax_next(s)) {
-        if (s->use == SYNTAX_PRINT || fit(as, s, operands, &pending, &failure) ||
+        if (s->use == SYNTAX_PRINT || fit(s, operands, false, &pending, &failure) ||
             failure.position != position)
             continue;
         bool short_address = operands->count == 3 && may_be_short(s);
@@ -421,15 +421,15 @@ static void report_misfit(Assembler *as, const Word *mnemonic, const Operands *o
     Text expected = {0};
     if (failure->position < 0) {
         list_syntaxes(mnemonic, &expected);
-        as_error_at(as, &as->statement, "%d operands, expected %s", operands->count,
-                    text_string(&expected));
+        as_error_at(as, &as->statement, "%d operand%s, expected %s", operands->count,
+                    operands->count == 1 ? "" : "s", text_string(&expected));
         text_free(&expected);
         return;
     }
     const Operand *operand =
         &operands
              ->items[failure->position < operands->count ? failure->position : operands->count - 1];
-    list_expected(as, mnemonic, operands, failure->position, &expected);
+    list_expected(mnemonic, operands, failure->position, &expected);
     if (failure->misfit == NO_SUFFIX)
         as_error_at(as, &operand->at, "missing operand post-inc suffix");
     else if (failure->misfit == WRONG_SUFFIX)
@@ -529,6 +529,38 @@ static bool failure_is_better(const Failure *a, const Failure *b)
     return a->position > b->position || (a->position == b->position && a->misfit > b->misfit);
 }
 
+typedef enum Choice { CHOICE_NONE, CHOICE_PLACED, CHOICE_WRONG_MODE } Choice;
+
+/* Places the first form that fits; without one, *best tells how far the forms got. */
+static Choice choose(Assembler *as, const Word *mnemonic, const Operands *operands, bool force,
+                     Failure *best)
+{
+    Pending pending;
+    Failure failure;
+    const FormInfo *wrong_mode = NULL;
+    *best = (Failure){WRONG_KIND, -1};
+    for (const IsaSyntax *s = mnemonic->syntax; s; s = isa_syntax_next(s)) {
+        const FormInfo *form = isa_form((Form)s->form);
+        if (s->use == SYNTAX_PRINT)
+            continue;
+        if (!fit(s, operands, force, &pending, &failure)) {
+            if (failure_is_better(&failure, best))
+                *best = failure;
+        } else if (usable_mode(as, form)) {
+            pending.at = as->statement;
+            if (mode_allows(as, form))
+                place_instruction(as, &pending);
+            return CHOICE_PLACED;
+        } else {
+            wrong_mode = form;
+        }
+    }
+    if (!wrong_mode)
+        return CHOICE_NONE;
+    mode_allows(as, wrong_mode);
+    return CHOICE_WRONG_MODE;
+}
+
 void assemble_instruction(Assembler *as, const Word *mnemonic)
 {
     bool is_ldconst = is_word(mnemonic, "ldconst");
@@ -537,32 +569,19 @@ void assemble_instruction(Assembler *as, const Word *mnemonic)
         return;
     }
     Operands operands;
+    Failure failure, ignored;
     if (!read_operands(as, &operands))
         return;
     if (is_ldconst) {
         load_constant(as, &operands);
         return;
     }
-    Pending pending, wrong_mode = {.insn.form = FORM_INVALID};
-    Failure failure, best = {WRONG_KIND, -1};
-    for (const IsaSyntax *s = mnemonic->syntax; s; s = isa_syntax_next(s)) {
-        if (s->use == SYNTAX_PRINT)
-            continue;
-        if (!fit(as, s, &operands, &pending, &failure)) {
-            if (failure_is_better(&failure, &best))
-                best = failure;
-            continue;
-        }
-        pending.at = as->statement;
-        if (usable_mode(as, isa_form((Form)s->form))) {
-            if (mode_allows(as, isa_form((Form)s->form)))
-                place_instruction(as, &pending);
-            return;
-        }
-        wrong_mode = pending;
-    }
-    if (wrong_mode.insn.form != FORM_INVALID)
-        mode_allows(as, isa_form((Form)wrong_mode.insn.form));
-    else if (!is_word(mnemonic, "sub") || !subtract_immediate(as, &operands))
-        report_misfit(as, mnemonic, &operands, &best);
+    if (choose(as, mnemonic, &operands, false, &failure) != CHOICE_NONE)
+        return;
+    if (is_word(mnemonic, "sub") && subtract_immediate(as, &operands))
+        return;
+    if (as->lenience.operands == 2 &&
+        choose(as, mnemonic, &operands, true, &ignored) != CHOICE_NONE)
+        return;
+    report_misfit(as, mnemonic, &operands, &failure);
 }

@@ -19,7 +19,7 @@ void listing_note(Assembler *as)
                           .offset = (uint32_t)start,
                           .bytes = (uint32_t)(section->bytes - start),
                           .line = at->line,
-                          .text = frame->line_start};
+                          .text = as->statement_line};
         const char *end = memchr(row.text, '\n', (size_t)(frame->end - row.text));
         row.length = (uint32_t)((end ? end : frame->end) - row.text);
         array_push(&as->listing, row);

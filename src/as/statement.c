@@ -73,6 +73,7 @@ static bool statement_of_word(Assembler *as)
 static bool statement_part(Assembler *as)
 {
     as->statement = position_now(as);
+    as->statement_line = as->frame->line_start;
     if (as->token.kind == TOKEN_WORD)
         return statement_of_word(as);
     if (as->token.kind == TOKEN_INTEGER) {
