@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SINGLES_MAX = 24 }; /* receivers: more would cost rows more than they gain time */
+enum {
+    PARTS_MAX = 24, /* of one multicast: more would cost rows more than they gain time */
+    MESSAGES_MAX = 50000
+};
 
 typedef struct Cutter {
     const Problem *problem;
@@ -34,14 +37,6 @@ static void add(Cutter *cutter, uint32_t end)
     cutter->transfers.items[cutter->transfers.count - 1].receiver_count++;
 }
 
-static void copy(Cutter *cutter, uint32_t m)
-{
-    const Message *message = &cutter->problem->messages[m];
-    begin(cutter, m, false);
-    for (uint32_t e = message->first; e < message->first + message->count; e++)
-        add(cutter, e);
-}
-
 static void finish(Cutter *cutter, CutPhase *out)
 {
     out->phase = *cutter->problem->phase;
@@ -50,6 +45,13 @@ static void finish(Cutter *cutter, CutPhase *out)
     out->phase.receivers = cutter->receivers.items;
     out->phase.receiver_count = (uint32_t)cutter->receivers.count;
     out->paired = cutter->paired.items;
+}
+
+static void release(Cutter *cutter)
+{
+    array_free(&cutter->transfers);
+    array_free(&cutter->receivers);
+    array_free(&cutter->paired);
 }
 
 void cut_free(CutPhase *cut)
@@ -62,47 +64,64 @@ void cut_free(CutPhase *cut)
     *cut = (CutPhase){0};
 }
 
-/* ---- single receivers ---- */
+/* ---- parts with fewer receivers ---- */
 
-/* Items that a tile sends when all its multicasts to at most SINGLES_MAX receivers are cut. */
-static uint32_t sent_when_cut(const Problem *problem, uint32_t tile)
+static uint32_t parts_of(const Message *message, uint32_t size)
+{
+    uint32_t parts = ceil_div_u32(message->count, size);
+    return parts <= PARTS_MAX ? parts : 1;
+}
+
+/* Items that a tile sends when its multicasts are cut into parts of `size` receivers. */
+static uint64_t sent_when_cut(const Problem *problem, uint32_t tile, uint32_t size)
 {
     uint64_t items = 0;
     for (uint32_t i = problem->outgoing_first[tile]; i < problem->outgoing_first[tile + 1]; i++) {
         const Message *message = &problem->messages[problem->outgoing[i]];
-        items += (uint64_t)message->words * (message->count <= SINGLES_MAX ? message->count : 1);
+        items += (uint64_t)message->words * parts_of(message, size);
     }
-    return items > UINT32_MAX ? UINT32_MAX : (uint32_t)items;
+    return items;
 }
 
-void cut_singles(const Problem *problem, CutPhase *out)
+/* The smallest parts for which the tile still sends no longer than the phase must last anyway. */
+static uint32_t part_size(const Problem *problem, uint32_t tile, uint32_t most)
+{
+    uint32_t size = most > PARTS_MAX ? most : 1;
+    while (size < most && sent_when_cut(problem, tile, size) > problem->bound)
+        size++;
+    return size;
+}
+
+void cut_parts(const Problem *problem, CutPhase *out)
 {
     *out = (CutPhase){0};
-    bool *cut = xcalloc(problem->tiles, sizeof *cut);
+    Cutter cutter = {.problem = problem};
+    uint32_t *most = xcalloc(problem->tiles, sizeof *most), *size = most;
     for (uint32_t m = 0; m < problem->count; m++) {
         const Message *message = &problem->messages[m];
-        cut[message->source] |= message->count > 1 && message->count <= SINGLES_MAX;
+        most[message->source] = max_u32(most[message->source], message->count);
     }
-    for (uint32_t t = 0; t < problem->tiles; t++) {
-        cut[t] = cut[t] && sent_when_cut(problem, t) <= problem->bound;
-        out->changed |= cut[t];
-    }
-    if (out->changed) {
-        Cutter cutter = {.problem = problem};
-        for (uint32_t m = 0; m < problem->count; m++) {
-            const Message *message = &problem->messages[m];
-            if (!cut[message->source] || message->count > SINGLES_MAX) {
-                copy(&cutter, m);
-                continue;
-            }
-            for (uint32_t e = message->first; e < message->first + message->count; e++) {
-                begin(&cutter, m, false);
-                add(&cutter, e);
-            }
+    for (uint32_t t = 0; t < problem->tiles; t++)
+        size[t] = most[t] > 1 ? part_size(problem, t, most[t]) : 1;
+    uint64_t all = 0;
+    for (uint32_t m = 0; m < problem->count; m++)
+        all += parts_of(&problem->messages[m], size[problem->messages[m].source]);
+    out->changed = all > problem->count && all <= MESSAGES_MAX;
+    for (uint32_t m = 0; m < problem->count && out->changed; m++) {
+        const Message *message = &problem->messages[m];
+        uint32_t parts = parts_of(message, size[message->source]);
+        for (uint32_t part = 0; part < parts; part++) {
+            begin(&cutter, m, false);
+            uint32_t last = message->count * (part + 1) / parts;
+            for (uint32_t i = message->count * part / parts; i < last; i++)
+                add(&cutter, message->first + i);
         }
-        finish(&cutter, out);
     }
-    free(cut);
+    if (out->changed)
+        finish(&cutter, out);
+    else
+        release(&cutter);
+    free(most);
 }
 
 /* ---- pairs ---- */
@@ -164,27 +183,20 @@ void cut_pairs(const Problem *problem, CutPhase *out)
     for (uint32_t m = 0; m < problem->count; m++) {
         const Message *message = &problem->messages[m];
         uint32_t paired = find_pairs(problem, m, seen, in_pair);
-        if (paired == 0) {
-            copy(&cutter, m);
-            continue;
-        }
-        out->changed = true;
+        out->changed |= paired > 0;
         for (int part = 1; part >= 0; part--) {
-            if (part == 0 && paired == message->count)
-                break;
+            if (paired == (part ? 0 : message->count))
+                continue;
             begin(&cutter, m, part);
             for (uint32_t i = 0; i < message->count; i++)
-                if (in_pair[i] == part)
+                if ((paired && in_pair[i]) == part)
                     add(&cutter, message->first + i);
         }
     }
-    if (out->changed) {
+    if (out->changed)
         finish(&cutter, out);
-    } else {
-        array_free(&cutter.transfers);
-        array_free(&cutter.receivers);
-        array_free(&cutter.paired);
-    }
+    else
+        release(&cutter);
     free(seen);
     free(in_pair);
 }

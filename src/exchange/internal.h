@@ -75,8 +75,8 @@ typedef struct CutPhase { /* arrays on the heap */
     bool changed; /* something is cut or paired */
 } CutPhase;
 
-/* Multicasts to few receivers as one message to each, where the senders have time for it. */
-void cut_singles(const Problem *problem, CutPhase *out);
+/* Multicasts in parts with fewer receivers, as far as the senders have time for it. */
+void cut_parts(const Problem *problem, CutPhase *out);
 /* Long multicasts as a 64-bit message to the complete pairs and a 32-bit one to the others. */
 void cut_pairs(const Problem *problem, CutPhase *out);
 void cut_free(CutPhase *cut);
@@ -96,13 +96,28 @@ Tracks *tracks_open(const Problem *problem);
 void tracks_close(Tracks *tracks);
 /* Places the messages in the given order, each as early as it fits. Returns the horizon. */
 uint32_t tracks_place(Tracks *tracks, const uint32_t *order, int32_t *start);
+/* The same with time running backwards: start counts from the end. Only good for an order: it does
+ * not care where event 0 comes to lie. */
+void tracks_place_mirrored(Tracks *tracks, const uint32_t *order, int32_t *start);
+
+/* Forward-backward improvement: everything is pushed as late as it can be, which shows what matters
+ * for the end, and back to the start in that order; again as long as that shortens the phase and
+ * stays above the floor. budget: messages and ends that may be placed. Returns the horizon. */
+uint32_t improve(const Problem *problem, int32_t *start, uint32_t horizon, uint32_t floor,
+                 uint64_t budget);
 
 /* Largest tile horizon of a set of starts; tile_horizon may be NULL. */
 uint32_t problem_horizon(const Problem *problem, const int32_t *start, uint32_t *tile_horizon);
 /* No schedule can end before. */
 uint32_t problem_floor(const Problem *problem);
 
-typedef enum PlaceOrder { PLACE_LISTED, PLACE_ROTATED, PLACE_LOADED, PLACE_ORDERS } PlaceOrder;
+typedef enum PlaceOrder {
+    PLACE_LISTED,
+    PLACE_ROTATED,
+    PLACE_SPREAD,
+    PLACE_LOADED,
+    PLACE_ORDERS
+} PlaceOrder;
 void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order);
 
 /* ---- events.c: what one tile does in a phase ---- */

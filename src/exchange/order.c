@@ -2,6 +2,7 @@
 #include "exchange/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Ranked {
     uint64_t key; /* ascending */
@@ -30,31 +31,36 @@ static uint32_t leading_end(const Problem *problem, const Message *message)
     return best;
 }
 
-/* Every receiver takes its sources in the order of logical tiles, beginning behind itself: the
- * receivers of a group go round in step, and neighbours in that order are neighbours on the chip,
- * so routes change little from one to the next. A message's key is the time at which it would pass
- * if the receiver's sequence had no holes. */
-static void rotated_times(const Problem *problem, uint32_t *time)
+/* Every receiver takes its sources in the order of logical tiles: neighbours in that order are
+ * neighbours on the chip, so routes change little from one to the next. Where a receiver begins
+ * keeps receivers out of each other's way: `spread` false: behind itself, so that the receivers of
+ * a group go round in step; true: at a place of the golden sequence, which spreads any run of
+ * receivers evenly over the sources that they share. A message's key is the time at which it would
+ * pass if the receiver's sequence had no holes. */
+static void rotated_times(const Problem *problem, bool spread, uint32_t *time)
 {
     Ranked *list = xmalloc((problem->count + 1) * sizeof *list);
-    uint32_t *leader = xmalloc((problem->count + 1) * sizeof *leader);
     for (uint32_t m = 0; m < problem->count; m++) {
         const Message *message = &problem->messages[m];
-        uint32_t tile = problem->ends[leading_end(problem, message)].tile;
-        uint32_t behind = (message->source + problem->tiles - tile) % problem->tiles;
-        leader[m] = tile;
-        list[m] = (Ranked){(uint64_t)tile << 32 | behind, m};
+        uint32_t leader = problem->ends[leading_end(problem, message)].tile;
+        uint32_t behind =
+            spread ? message->source : (message->source + problem->tiles - leader) % problem->tiles;
+        list[m] = (Ranked){(uint64_t)leader << 32 | behind, m};
     }
     qsort(list, problem->count, sizeof *list, by_key);
-    uint32_t passed = 0;
-    for (uint32_t i = 0; i < problem->count; i++) {
-        uint32_t m = list[i].message;
-        if (i == 0 || leader[m] != leader[list[i - 1].message])
-            passed = 0;
-        time[m] = passed;
-        passed += problem->messages[m].items;
+    uint32_t leaders = 0;
+    for (uint32_t first = 0, last; first < problem->count; first = last) {
+        uint64_t items = 0, passed = 0;
+        for (last = first; last < problem->count && list[last].key >> 32 == list[first].key >> 32;
+             last++)
+            items += problem->messages[list[last].message].items;
+        uint64_t begin = spread ? items * (leaders++ * 2654435769u) >> 32 : 0; /* golden ratio */
+        for (uint32_t i = first; i < last; i++) {
+            uint32_t m = list[i].message;
+            time[m] = (uint32_t)(passed >= begin ? passed - begin : passed + items - begin);
+            passed += problem->messages[m].items;
+        }
     }
-    free(leader);
     free(list);
 }
 
@@ -79,7 +85,7 @@ void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
         return;
     uint32_t *time = xmalloc((problem->count + 1) * sizeof *time);
     Ranked *list = xmalloc((problem->count + 1) * sizeof *list);
-    rotated_times(problem, time);
+    rotated_times(problem, kind == PLACE_SPREAD, time);
     for (uint32_t m = 0; m < problem->count; m++) {
         uint32_t load = pressure(problem, &problem->messages[m]);
         load = 2 * TIME_LIMIT - load; /* most first */
@@ -94,4 +100,47 @@ void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
         order[m] = list[m].message;
     free(list);
     free(time);
+}
+
+/* ---- improvement ---- */
+
+/* By the time at which messages end, the last first; in mirrored time that is by start. */
+static void order_by_end(const Problem *problem, const int32_t *start, uint32_t *order)
+{
+    Ranked *list = xmalloc((problem->count + 1) * sizeof *list);
+    for (uint32_t m = 0; m < problem->count; m++) {
+        int64_t end = (int64_t)start[m] + problem->messages[m].items;
+        list[m] = (Ranked){(uint64_t)(4ll * TIME_LIMIT - end), m};
+    }
+    qsort(list, problem->count, sizeof *list, by_key);
+    for (uint32_t m = 0; m < problem->count; m++)
+        order[m] = list[m].message;
+    free(list);
+}
+
+uint32_t improve(const Problem *problem, int32_t *start, uint32_t horizon, uint32_t floor,
+                 uint64_t budget)
+{
+    uint32_t *order = xmalloc((problem->count + 1) * sizeof *order);
+    int32_t *late = xmalloc((problem->count + 1) * sizeof *late);
+    int32_t *early = xmalloc((problem->count + 1) * sizeof *early);
+    Tracks *tracks = tracks_open(problem);
+    uint64_t round = 2ull * (problem->end_count + problem->count);
+    memcpy(early, start, problem->count * sizeof *early);
+    for (uint32_t misses = 0; misses < 2 && horizon > floor && budget >= round; budget -= round) {
+        order_by_end(problem, early, order);
+        tracks_place_mirrored(tracks, order, late);
+        order_by_end(problem, late, order);
+        uint32_t found = tracks_place(tracks, order, early);
+        misses = found < horizon ? 0 : misses + 1;
+        if (found < horizon) {
+            horizon = found;
+            memcpy(start, early, problem->count * sizeof *early);
+        }
+    }
+    tracks_close(tracks);
+    free(order);
+    free(late);
+    free(early);
+    return horizon;
 }

@@ -9,9 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TILE_CHUNK = 64, REPAIRS = 6 };
+enum {
+    TILE_CHUNK = 64,
+    REPAIRS = 6,
+    IMPROVE_BUDGET = 1500000 /* placed messages and ends: some 0.3 s */
+};
 
-typedef enum CutKind { CUT_NONE, CUT_SINGLES, CUT_PAIRS, CUT_KINDS } CutKind;
+typedef enum CutKind { CUT_NONE, CUT_PARTS, CUT_PAIRS, CUT_KINDS } CutKind;
 enum { RUNS = CUT_KINDS * PLACE_ORDERS };
 
 typedef struct Candidate { /* one way to cut the phase */
@@ -20,7 +24,8 @@ typedef struct Candidate { /* one way to cut the phase */
     bool open;
     int32_t *start[PLACE_ORDERS];
     uint32_t horizon[PLACE_ORDERS];
-    uint32_t best; /* order */
+    uint32_t best;  /* order */
+    uint32_t floor; /* of its horizon */
 } Candidate;
 
 typedef struct Separation { /* buffers of one tile, by their roots */
@@ -64,11 +69,6 @@ static void open_phase(void *context, size_t index, unsigned worker)
     phase->status = status_context(phase->status, "exchange phase %zu", index);
 }
 
-static bool wants_order(const Problem *problem, PlaceOrder order)
-{
-    return !problem->conflicts || order == PLACE_LISTED; /* there the list's order has a meaning */
-}
-
 static void place_candidate(Candidate *candidate, PlaceOrder kind)
 {
     const Problem *problem = &candidate->problem;
@@ -82,35 +82,35 @@ static void place_candidate(Candidate *candidate, PlaceOrder kind)
     free(order);
 }
 
-static void place_plain(void *context, size_t index, unsigned worker)
+static void pick_order(Candidate *candidate)
+{
+    bool found = false;
+    for (uint32_t order = 0; order < PLACE_ORDERS; order++) {
+        if (candidate->start[order] &&
+            (!found || candidate->horizon[order] < candidate->horizon[candidate->best])) {
+            candidate->best = order;
+            found = true;
+        }
+    }
+}
+
+/* Not worth another try. */
+static bool is_good(const Candidate *candidate)
+{
+    uint32_t floor = candidate->floor;
+    return candidate->horizon[candidate->best] <= floor + 4 + floor / 200;
+}
+
+/* First the order that most often is the best. Where sends and receives meet in a buffer the order
+ * of the list has a meaning, and there is no other. */
+static void place_first(void *context, size_t index, unsigned worker)
 {
     (void)worker;
     ScheduleWork *work = context;
-    Candidate *candidate = &work->phases[index / PLACE_ORDERS].candidates[CUT_NONE];
-    PlaceOrder order = (PlaceOrder)(index % PLACE_ORDERS);
-    if (wants_order(&candidate->problem, order))
-        place_candidate(candidate, order);
-}
-
-static void pick_order(Candidate *candidate)
-{
-    candidate->best = PLACE_LISTED;
-    for (uint32_t order = 1; order < PLACE_ORDERS; order++)
-        if (candidate->start[order] &&
-            candidate->horizon[order] < candidate->horizon[candidate->best])
-            candidate->best = order;
-}
-
-static uint32_t best_horizon(const Candidate *candidate)
-{
-    return candidate->open ? candidate->horizon[candidate->best] : UINT32_MAX;
-}
-
-/* Is there something to be gained over the first candidate? */
-static bool far_from_floor(const Candidate *plain)
-{
-    uint32_t floor = problem_floor(&plain->problem);
-    return best_horizon(plain) > floor + 20 + floor / 50;
+    Candidate *plain = &work->phases[index].candidates[CUT_NONE];
+    plain->floor = problem_floor(&plain->problem);
+    place_candidate(plain, plain->problem.conflicts ? PLACE_LISTED : PLACE_ROTATED);
+    pick_order(plain);
 }
 
 static void open_others(void *context, size_t index, unsigned worker)
@@ -118,14 +118,13 @@ static void open_others(void *context, size_t index, unsigned worker)
     (void)worker;
     ScheduleWork *work = context;
     PhaseWork *phase = &work->phases[index];
-    pick_order(&phase->candidates[CUT_NONE]);
-    const Problem *plain = &phase->candidates[CUT_NONE].problem;
-    for (uint32_t kind = CUT_SINGLES; kind < CUT_KINDS && !plain->conflicts; kind++) {
+    const Candidate *plain = &phase->candidates[CUT_NONE];
+    for (uint32_t kind = CUT_PARTS; kind < CUT_KINDS && !plain->problem.conflicts; kind++) {
         Candidate *other = &phase->candidates[kind];
-        if (kind == CUT_SINGLES && far_from_floor(&phase->candidates[CUT_NONE]))
-            cut_singles(plain, &other->cut);
+        if (kind == CUT_PARTS && !is_good(plain))
+            cut_parts(&plain->problem, &other->cut);
         if (kind == CUT_PAIRS && work->options->pairs)
-            cut_pairs(plain, &other->cut);
+            cut_pairs(&plain->problem, &other->cut);
         if (!other->cut.changed)
             continue;
         /* The parts of good transfers are good: this can not fail. */
@@ -134,8 +133,10 @@ static void open_others(void *context, size_t index, unsigned worker)
         for (uint32_t m = 0; other->open && m < other->problem.count; m++)
             if (other->cut.paired[m])
                 problem_pair(&other->problem, m, true);
-        if (other->open)
+        if (other->open) {
             problem_measure(&other->problem);
+            other->floor = problem_floor(&other->problem);
+        }
     }
 }
 
@@ -143,10 +144,26 @@ static void place_others(void *context, size_t index, unsigned worker)
 {
     (void)worker;
     ScheduleWork *work = context;
-    uint32_t run = (uint32_t)(index % RUNS);
-    Candidate *candidate = &work->phases[index / RUNS].candidates[run / PLACE_ORDERS];
-    if (candidate->open && run / PLACE_ORDERS != CUT_NONE)
-        place_candidate(candidate, (PlaceOrder)(run % PLACE_ORDERS));
+    uint32_t run = (uint32_t)(index % RUNS), kind = run / PLACE_ORDERS, order = run % PLACE_ORDERS;
+    Candidate *candidate = &work->phases[index / RUNS].candidates[kind];
+    if (!candidate->open || candidate->start[order] || candidate->problem.conflicts ||
+        (kind == CUT_NONE && is_good(candidate)))
+        return;
+    place_candidate(candidate, (PlaceOrder)order);
+}
+
+static void improve_candidate(void *context, size_t index, unsigned worker)
+{
+    (void)worker;
+    ScheduleWork *work = context;
+    Candidate *candidate = &work->phases[index / CUT_KINDS].candidates[index % CUT_KINDS];
+    if (!candidate->open)
+        return;
+    pick_order(candidate);
+    uint32_t *horizon = &candidate->horizon[candidate->best];
+    if (!candidate->problem.conflicts && !is_good(candidate))
+        *horizon = improve(&candidate->problem, candidate->start[candidate->best], *horizon,
+                           candidate->floor, IMPROVE_BUDGET);
 }
 
 /* More messages mean longer rows, and pairs constrain addresses: they must be worth it. */
@@ -156,11 +173,8 @@ static void choose_candidate(PhaseWork *phase)
     uint64_t least = UINT64_MAX;
     for (uint32_t kind = 0; kind < CUT_KINDS; kind++) {
         Candidate *candidate = &phase->candidates[kind];
-        if (!candidate->open)
-            continue;
-        pick_order(candidate);
-        uint64_t cost = (uint64_t)best_horizon(candidate) * percent[kind];
-        if (cost < least) {
+        uint64_t cost = (uint64_t)candidate->horizon[candidate->best] * percent[kind];
+        if (candidate->open && cost < least) {
             least = cost;
             phase->chosen = candidate;
         }
@@ -429,9 +443,10 @@ static const ExchangePhase *keep_phase(Arena *arena, const ExchangePhase *progra
 
 static void schedule_phases(ScheduleWork *work, Arena *arena, Pool *pool)
 {
-    parallel_for(pool, (size_t)work->count * PLACE_ORDERS, place_plain, work);
+    parallel_for(pool, work->count, place_first, work);
     parallel_for(pool, work->count, open_others, work);
     parallel_for(pool, (size_t)work->count * RUNS, place_others, work);
+    parallel_for(pool, (size_t)work->count * CUT_KINDS, improve_candidate, work);
     for (uint32_t p = 0; p < work->count; p++) {
         PhaseWork *phase = &work->phases[p];
         choose_candidate(phase);

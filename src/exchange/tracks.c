@@ -29,6 +29,7 @@ struct Tracks {
     const Problem *problem;
     Track *send, *receive;    /* per tile */
     BusyList *reads, *writes; /* per tile, only when the problem has conflicts */
+    bool mirrored;            /* time runs backwards: see route_time */
 };
 
 enum { FOREVER = INT32_MAX };
@@ -236,6 +237,13 @@ static bool has_partner(const Problem *problem, const Message *message)
     return message->paired && (message->source ^ 1u) < problem->tiles;
 }
 
+/* A message that is sent in [S, S + n) and passes the mux in [S + T + 1, S + T + 1 + n) does so,
+ * with time counted backwards, in [S', S' + n) and [S' - T - 1, S' - T - 1 + n). */
+static int32_t route_time(const Tracks *tracks, const End *end)
+{
+    return tracks->mirrored ? -end->time - 2 : end->time;
+}
+
 static int32_t find_start(const Tracks *tracks, uint32_t m)
 {
     const Problem *problem = tracks->problem;
@@ -246,7 +254,7 @@ static int32_t find_start(const Tracks *tracks, uint32_t m)
         before = start = track_fit(&tracks->send[message->source], start, items);
         for (uint32_t i = 0; i < message->count; i++) {
             Span span = receive_span(message, tracks->problem->row_lag[ends[i].tile]);
-            int32_t wanted = start + ends[i].time + 1 - span.before;
+            int32_t wanted = start + route_time(tracks, &ends[i]) + 1 - span.before;
             start += track_fit(&tracks->receive[ends[i].tile], wanted, span.length) - wanted;
         }
         if (has_partner(problem, message)) {
@@ -276,8 +284,8 @@ static void take(Tracks *tracks, uint32_t m, int32_t start)
     track_take(&tracks->send[message->source], start, items);
     for (uint32_t i = 0; i < message->count; i++) {
         Span span = receive_span(message, tracks->problem->row_lag[ends[i].tile]);
-        track_take(&tracks->receive[ends[i].tile], start + ends[i].time + 1 - span.before,
-                   span.length);
+        track_take(&tracks->receive[ends[i].tile],
+                   start + route_time(tracks, &ends[i]) + 1 - span.before, span.length);
     }
     if (has_partner(problem, message)) {
         uint32_t partner = message->source ^ 1u;
@@ -289,12 +297,15 @@ static void take(Tracks *tracks, uint32_t m, int32_t start)
         note_conflicts(tracks, m, start);
 }
 
-uint32_t tracks_place(Tracks *tracks, const uint32_t *order, int32_t *start)
+static void place_all(Tracks *tracks, const uint32_t *order, int32_t *start)
 {
     const Problem *problem = tracks->problem;
     for (uint32_t t = 0; t < problem->tiles; t++) {
+        /* The earliest select; backwards the time from the last word at the mux to the row's end.
+         */
+        int32_t first = tracks->mirrored ? WRITE_LAG + problem->row_lag[t] + GUARD_EVENTS : 1;
         track_clear(&tracks->send[t], 0);
-        track_clear(&tracks->receive[t], 1); /* the earliest select */
+        track_clear(&tracks->receive[t], first);
         if (tracks->reads)
             tracks->reads[t].count = tracks->writes[t].count = 0;
     }
@@ -303,7 +314,19 @@ uint32_t tracks_place(Tracks *tracks, const uint32_t *order, int32_t *start)
         start[m] = find_start(tracks, m);
         take(tracks, m, start[m]);
     }
-    return problem_horizon(problem, start, NULL);
+}
+
+uint32_t tracks_place(Tracks *tracks, const uint32_t *order, int32_t *start)
+{
+    tracks->mirrored = false;
+    place_all(tracks, order, start);
+    return problem_horizon(tracks->problem, start, NULL);
+}
+
+void tracks_place_mirrored(Tracks *tracks, const uint32_t *order, int32_t *start)
+{
+    tracks->mirrored = true;
+    place_all(tracks, order, start);
 }
 
 /* ---- horizons ---- */
@@ -338,21 +361,34 @@ uint32_t problem_horizon(const Problem *problem, const int32_t *start, uint32_t 
     return (uint32_t)horizon;
 }
 
+/* A tile's last message ends at best with its receivers' shortest way to memory, its first word
+ * comes at best with its nearest source's select. */
 uint32_t problem_floor(const Problem *problem)
 {
     int32_t floor = 0;
     for (uint32_t t = 0; t < problem->tiles; t++) {
-        int32_t sent = (int32_t)problem->send_items[t], first = INT32_MAX;
-        floor = sent > floor ? sent : floor;
+        int32_t first = INT32_MAX, last = INT32_MAX;
+        for (uint32_t i = problem->outgoing_first[t]; i < problem->outgoing_first[t + 1]; i++) {
+            const Message *message = &problem->messages[problem->outgoing[i]];
+            int32_t way = 0;
+            for (uint32_t e = message->first; e < message->first + message->count; e++) {
+                const End *end = &problem->ends[e];
+                int32_t lag = end->time + 1 + write_lag(message) + problem->row_lag[end->tile];
+                way = lag > way ? lag : way;
+            }
+            last = way < last ? way : last;
+        }
         for (uint32_t i = problem->incoming_first[t]; i < problem->incoming_first[t + 1]; i++) {
             int32_t select = problem->ends[problem->incoming[i]].time + 1;
             select = select > 1 ? select : 1;
             first = select < first ? select : first;
         }
-        if (first == INT32_MAX)
-            continue;
-        int32_t received = first + (int32_t)problem->receive_items[t] + WRITE_LAG +
-                           problem->row_lag[t] + GUARD_EVENTS;
+        int32_t sent =
+            last == INT32_MAX ? 0 : (int32_t)problem->send_items[t] + last + GUARD_EVENTS;
+        int32_t received = first == INT32_MAX ? 0
+                                              : (int32_t)problem->receive_items[t] + first +
+                                                    WRITE_LAG + problem->row_lag[t] + GUARD_EVENTS;
+        floor = sent > floor ? sent : floor;
         floor = received > floor ? received : floor;
     }
     return (uint32_t)floor;
