@@ -1,13 +1,13 @@
 /* models.h - model descriptions (JSON), the builders of the known models, weights and pictures.
  *
- * models/digits-vit.json describes a vision transformer by its numbers; the builder makes its graph.
- * Weights come from safetensors; every problem names the tensor. */
+ * models/digits-vit.json describes a vision transformer by its numbers; the builder makes its
+ * graph. Weights come from safetensors; every problem names the tensor. */
 #ifndef IPU_MODELS_MODELS_H
 #define IPU_MODELS_MODELS_H
 
 #include "graph/graph.h"
 
-typedef struct Preprocess { /* picture -> patches, part of the package */
+typedef struct Preprocess {          /* picture -> patches, part of the package */
     uint32_t image, patch, channels; /* square image, edge lengths */
     float mean, deviation;           /* (x/255 - mean) / deviation */
     bool invert;                     /* dark on light pictures are inverted when told to */
