@@ -15,6 +15,8 @@ enum {
     COUNT_BITS = 0x1ffff
 };
 
+enum { FP_CLR = 0x101, PRNG_SEED = 0x107 };
+
 static uint32_t unknown(Context *c, uint32_t number, const char *why)
 {
     c->tile->detail = why;
@@ -172,9 +174,6 @@ static bool force_worker(Context *c, uint32_t number, uint32_t value)
     case 0x100:
         c->f.status = value & 7;
         return true;
-    case 0x101: /* clears and seeds when written: not part of a saved state */
-    case 0x107:
-        return true;
     default:
         if (number < 0x100 || number > 0x10a)
             return false;
@@ -317,6 +316,7 @@ void context_import(Context *c, const SimContext *in)
     }
     const char *detail = c->tile->detail;
     for (uint32_t number = 0; number < countof(values.csr); number++)
-        (void)csr_write(c, number, values.csr[number], true);
+        if (number != FP_CLR && number != PRNG_SEED) /* they act; their effects are in the others */
+            (void)csr_write(c, number, values.csr[number], true);
     c->tile->detail = detail;
 }

@@ -168,6 +168,14 @@ void sim_set_context(Sim *sim, uint32_t tile, uint32_t context, const SimContext
     context_import(context_of(sim, tile, context), in);
 }
 
+bool sim_set_csr(Sim *sim, uint32_t tile, uint32_t context, uint32_t number, uint32_t value)
+{
+    Context *c = context_of(sim, tile, context);
+    bool known = csr_write(c, number, value, true) == OUTCOME_DONE;
+    c->tile->detail = NULL;
+    return known;
+}
+
 uint64_t sim_get_weight(const Sim *sim, uint32_t tile, uint32_t index)
 {
     return tile < sim->count && index < 64 ? sim->tiles[tile].weights.raw[index] : 0;

@@ -90,6 +90,8 @@ typedef struct SimContext {
 } SimContext;
 void sim_get_context(const Sim *sim, uint32_t tile, uint32_t context, SimContext *out);
 void sim_set_context(Sim *sim, uint32_t tile, uint32_t context, const SimContext *in);
+/* One CSR by number, read-only ones too; PRNG_SEED and FP_CLR act. False: there is no such one. */
+bool sim_set_csr(Sim *sim, uint32_t tile, uint32_t context, uint32_t number, uint32_t value);
 /* The common weights, CWEI[0..63]. */
 uint64_t sim_get_weight(const Sim *sim, uint32_t tile, uint32_t index);
 void sim_set_weight(Sim *sim, uint32_t tile, uint32_t index, uint64_t value);

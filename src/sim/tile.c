@@ -244,7 +244,7 @@ static bool stop_before(Tile *tile, const Hooks *hooks, Context *c, uint64_t cyc
 {
     if (hooks->break_pc && c->pc == hooks->break_pc && !tile->step_context) {
         tile->detail = "breakpoint";
-        tile->detail_address = c->pc;
+        tile->detail_address = tile->fault_at = c->pc;
         tile_fault(tile, c, EXCEPTION_IBRK, cycle);
         return true;
     }
