@@ -42,9 +42,11 @@ static void print_phase(Text *text, const TileProgram *program, uint32_t number,
         row_words = max_u32(row_words, schedule->row_words[t]);
     }
     text_printf(text,
-                "phase %u %s: transfers=%u words=%llu received=%llu tiles=%u bound=%u horizon=%u "
+                "phase %u %s: transfers=%u messages=%u words=%llu received=%llu tiles=%u bound=%u "
+                "horizon=%u "
                 "rowWordsMax=%u%s\n",
-                number, phase->operation ? phase->operation : "-", phase->transfer_count,
+                number, phase->operation ? phase->operation : "-",
+                program->phases.items[number].transfer_count, phase->transfer_count,
                 (unsigned long long)words, (unsigned long long)received, active, schedule->bound,
                 schedule->horizon, row_words, phase->in_repeat ? " in-repeat" : "");
     qsort(order, listed, sizeof *order, by_start);
