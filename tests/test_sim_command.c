@@ -172,6 +172,7 @@ static void faults_are_told_and_end_with_status_1(void **state)
     assert_int_equal(json_integer_value(json_object_get(fault, "cycle")), 6);
     assert_string_equal(text_at(object, "csrs", "WSR"), "0x00000080");
     json_decref(object);
+    write_text("fault.S", "nop\nld32 $m0, $m1, $m15, 0\nbr $m10\n");
     assert_int_equal(SIM(path_of("fault.S"), "--set", "m1=0x60002"), 1);
     expect("fault type=INVALID_ADDR context=supervisor");
 }
