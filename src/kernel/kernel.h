@@ -53,8 +53,9 @@ enum { /* ADD: out = a + b; b has panels x columns elements and is repeated over
        ADD_PANELS, ADD_ROWS, ADD_COLUMNS };
 enum { GELU_ELEMENTS };
 enum { BIAS_GELU_PANELS, BIAS_GELU_ROWS, BIAS_GELU_COLUMNS };
-enum { /* LAYER_NORM: row-major [rows, columns], operands out, x, scale, bias */
-       LAYER_NORM_ROWS, LAYER_NORM_COLUMNS, LAYER_NORM_EPSILON_BITS };
+enum { /* LAYER_NORM: row-major [rows, columns], operands out, x, scale, bias; add = 1: x = a + b, which
+          is stored too: operands out, sum, a, b, scale, bias (sum may lie in a) */
+       LAYER_NORM_ROWS, LAYER_NORM_COLUMNS, LAYER_NORM_EPSILON_BITS, LAYER_NORM_ADD };
 enum { /* SOFTMAX: scores F16 Left [rows, padded keys] -> exponentials (same order, padding zero) and
           statistics F32 [2, rows] (scaled maximum, sum); scale = F32 bits */
        SOFTMAX_ROWS, SOFTMAX_KEYS, SOFTMAX_PADDED_KEYS, SOFTMAX_SCALE_BITS };
@@ -116,6 +117,8 @@ uint64_t kernel_useful_cycles(const KernelSpec *spec);
  * file says so, else within the family's tolerance. */
 Status kernel_reference(const KernelSpec *spec, void *const *operands);
 const char *kernel_family_name(KernelFamily family);
+bool kernel_family_find(const char *name, KernelFamily *out);
+const char *kernel_parameter_name(KernelFamily family, uint32_t index); /* NULL: not used */
 void kernel_spec_print(Text *text, const KernelSpec *spec);
 bool kernel_spec_equal(const KernelSpec *a, const KernelSpec *b);
 

@@ -11,6 +11,7 @@ typedef struct NormShape {
     uint32_t parts; /* slices of a row */
     uint32_t quads; /* of a slice */
     uint32_t teams; /* of `parts` workers; each takes a row at a time */
+    bool adds;      /* x is a + b */
 } NormShape;
 
 static NormShape shape_with(const KernelSpec *spec, uint32_t parts)
@@ -18,7 +19,8 @@ static NormShape shape_with(const KernelSpec *spec, uint32_t parts)
     NormShape s = {.rows = (uint32_t)spec->p[LAYER_NORM_ROWS],
                    .columns = (uint32_t)spec->p[LAYER_NORM_COLUMNS],
                    .parts = parts,
-                   .teams = TILE_WORKERS / parts};
+                   .teams = TILE_WORKERS / parts,
+                   .adds = spec->p[LAYER_NORM_ADD]};
     s.quads = s.columns / 4 / parts;
     return s;
 }
@@ -30,7 +32,7 @@ static uint32_t statistics_bytes(const NormShape *s) /* of one row */
 
 static uint32_t frame_bytes(const NormShape *s)
 {
-    return 16 + (s->parts > 1 ? s->rows * statistics_bytes(s) : 0);
+    return (s->adds ? 24 : 16) + (s->parts > 1 ? s->rows * statistics_bytes(s) : 0);
 }
 
 static bool possible(const NormShape *s)
@@ -54,7 +56,7 @@ static uint64_t find_slice(const NormShape *s, bool *leaves, uint32_t team)
 
 static uint64_t slice_statistics(const NormShape *s)
 {
-    return 21 + 3 * (uint64_t)s->quads;
+    return s->adds ? 19 + 5 * (uint64_t)s->quads : 21 + 3 * (uint64_t)s->quads;
 }
 
 static uint64_t normalise(const NormShape *s)
@@ -64,7 +66,7 @@ static uint64_t normalise(const NormShape *s)
 
 static uint64_t combine(const NormShape *s)
 {
-    return s->parts == 6 ? 24 : s->parts == 3 ? 20 : 16;
+    return s->parts == 6 ? 24 : s->parts == 3 ? 20 : 16; /* with K and its distance from the mean */
 }
 
 static uint64_t next_row(const NormShape *s)
@@ -86,7 +88,7 @@ static void cycles_with(const NormShape *s, Clock *clock)
             entry = s->rows < s->teams ? (leaves ? 1 : 2) : 0;
         second[w] = entry + rows * (combine(s) + normalise(s) + next_row(s)) + 1;
     }
-    clock_open_frame(clock, 4);
+    clock_open_frame(clock, s->adds ? 6 : 4);
     clock_launch(clock, first);
     if (s->parts > 1) {
         clock_issue(clock, 1);
@@ -118,6 +120,7 @@ static NormShape shape_of(const KernelSpec *spec)
 static Status contract(const KernelSpec *spec, KernelContract *out)
 {
     TRY(spec_range(spec, LAYER_NORM_ROWS, 1, 4095, 1));
+    TRY(spec_range(spec, LAYER_NORM_ADD, 0, 1, 1));
     TRY(spec_range(spec, LAYER_NORM_COLUMNS, 8, 16380, 4)); /* a row's bytes are an immediate */
     float epsilon = float_from_bits((uint32_t)spec->p[LAYER_NORM_EPSILON_BITS]);
     if (!(epsilon >= 1e-30f && epsilon < INFINITY))
@@ -128,15 +131,23 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
         return status_error("%llu bytes", (unsigned long long)bytes);
     NormShape s = shape_of(spec);
     contract_operand(out, "result", true, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
-    contract_operand(out, "x", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
+    if (s.adds)
+        contract_operand(out, "sum", true, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
+    contract_operand(out, s.adds ? "a" : "x", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
+    if (s.adds)
+        contract_operand(out, "b", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
     contract_operand(out, "scale", false, PRECISION_F16, ORDER_ROWS, row, 8);
     contract_operand(out, "bias", false, PRECISION_F16, ORDER_ROWS, row, 8);
-    out->operands[0].in_place = 1;
+    if (s.adds)
+        out->operands[1].in_place = 2; /* the sum in a; the result could not be there as well */
+    else
+        out->operands[0].in_place = 1;
     out->stack_bytes = frame_bytes(&s);
     float slice = (float)(s.quads * 4);
     contract_define(out, "LAYER_NORM_ROWS", spec->p[LAYER_NORM_ROWS]);
     contract_define(out, "LAYER_NORM_COLUMNS", spec->p[LAYER_NORM_COLUMNS]);
     contract_define(out, "LAYER_NORM_EPSILON", spec->p[LAYER_NORM_EPSILON_BITS]);
+    contract_define(out, "LAYER_NORM_ADD", s.adds);
     contract_define(out, "LAYER_NORM_PARTS", (int32_t)s.parts);
     contract_define(out, "LAYER_NORM_RECIPROCAL", (int32_t)float_bits(1 / slice));
     return STATUS_OK;
@@ -230,13 +241,16 @@ static void reference(const KernelSpec *spec, void *const *operands)
 {
     NormShape s = shape_of(spec);
     float epsilon = float_from_bits((uint32_t)spec->p[LAYER_NORM_EPSILON_BITS]);
+    const void *scale = operands[s.adds ? 4 : 2], *bias = operands[s.adds ? 5 : 3];
+    for (size_t i = 0; s.adds && i < (size_t)s.rows * s.columns; i++)
+        half_set(operands[1], i, half_of(operands[2], i) + half_of(operands[3], i));
     for (size_t r = 0; r < s.rows; r++) {
         Slice slices[TILE_WORKERS];
         const uint8_t *x = (const uint8_t *)operands[1] + 2 * r * s.columns;
         uint8_t *out = (uint8_t *)operands[0] + 2 * r * s.columns;
         for (uint32_t part = 0; part < s.parts; part++)
             slices[part] = slice_statistics_of(&s, part, x, out);
-        normalise_row(&s, slices, epsilon, out, operands[2], operands[3]);
+        normalise_row(&s, slices, epsilon, out, scale, bias);
     }
 }
 
@@ -245,7 +259,8 @@ const KernelFamilyInfo kernel_family_layer_norm = {
     .source = "layer_norm.S",
     .parameters = {[LAYER_NORM_ROWS] = "rows",
                    [LAYER_NORM_COLUMNS] = "columns",
-                   [LAYER_NORM_EPSILON_BITS] = "epsilon_bits"},
+                   [LAYER_NORM_EPSILON_BITS] = "epsilon_bits",
+                   [LAYER_NORM_ADD] = "add"},
     .contract = contract,
     .cycles = cycles,
     .useful = useful,
