@@ -20,11 +20,11 @@
 
 enum {
     ERROR_LIMIT = 100,
-    DEPTH_LIMIT = 200,           /* of frames */
-    EXPANSION_LIMIT = 256 << 20, /* bytes of text that macros and repetitions may run through */
-    OUTPUT_LIMIT = 64 << 20,     /* bytes of all sections */
-    EVALUATION_LIMIT = 1 << 28,  /* nodes of expressions */
-    NESTING_LIMIT = 200,         /* parentheses, .if, expressions of symbols */
+    DEPTH_LIMIT = 200,          /* of frames */
+    EXPANSION_LIMIT = 64 << 20, /* bytes of text that macros and repetitions may run through */
+    OUTPUT_LIMIT = 16 << 20,    /* bytes of all sections */
+    EVALUATION_LIMIT = 1 << 28, /* nodes of expressions */
+    NESTING_LIMIT = 200,        /* parentheses, .if, expressions of symbols */
     NO_NODE = 0xffffffff
 };
 

@@ -202,6 +202,8 @@ static Status read_elf(Reader *r)
                             ELF_MACHINE_IPU);
     if (header->e_type != ET_REL)
         return status_error("not an object: ELF type %u", header->e_type);
+    if (header->e_shoff % _Alignof(Elf32_Shdr)) /* libelf gives pointers into the file */
+        return status_error("the section headers are misaligned");
     if (elf_getshdrnum(r->elf, &r->sections) || elf_getshdrstrndx(r->elf, &r->name_section))
         return elf_failed("section headers");
     if (r->sections > SHN_LORESERVE)
