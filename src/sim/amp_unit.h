@@ -129,16 +129,16 @@ AMP_INLINE bool AMP_NAME(add_products)(const double (*column)[16], const Factors
 AMP_INLINE bool AMP_NAME(add_single)(const float *column, float x, const uint32_t *sums, Sums *next,
                                      unsigned vectors)
 {
-    bool finite_sums = true;
+    SumBits exponents = {0};
+#pragma GCC unroll 8
     for (unsigned i = 0; i < vectors; i++) {
-        for (unsigned n = 0; n < AMP_NAME(STEP); n++) {
-            unsigned unit = i * AMP_NAME(STEP) + n;
-            float sum = __builtin_fmaf(x, column[unit], float_of(sums[unit]));
-            next[i][n] = sum;
-            finite_sums &= (float_bits(sum) & SINGLE_INF) != SINGLE_INF;
-        }
+        Sums weight, sum;
+        memcpy(&weight, &column[i * AMP_NAME(STEP)], sizeof weight);
+        memcpy(&sum, &sums[i * AMP_NAME(STEP)], sizeof sum);
+        next[i] = AMP_FUSED(x, weight, sum);
+        exponents |= ((SumBits)next[i] & 0x7fffffff) + 0x00800000;
     }
-    return finite_sums;
+    return AMP_SIGNS(exponents) == 0;
 }
 
 /* Accumulates column `column` (of singles: word) into the first `units` units of each set. */
@@ -233,7 +233,8 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
     Issue issue = issue_begin(state);
     Lanes partials = AMP_NAME(load_partials)(&issue, state, operand[2], shape), results = {0};
     Row rows[2] = {{0}, {0}};
-    memcpy(rows, state->live, shape.sets * sizeof *rows);
+    for (unsigned set = 0; set < shape.sets; set++)
+        memcpy(&rows[set], &state->live[8 * set], sizeof rows[set]);
     uint64_t latch = load_u64(state->latch);
     if (!second) {
         results = two_and_two(&rows[0], &rows[1]);
@@ -245,7 +246,8 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
         results = (Lanes)(Bits){(uint32_t)latch, (uint32_t)(latch >> 32), 0, 0};
     }
     uint32_t sums[16];
-    memcpy(sums, rows, sizeof sums);
+    for (unsigned set = 0; set < shape.sets; set++)
+        memcpy(&sums[8 * set], &rows[set], sizeof rows[set]);
     unsigned column = operand[3] & 1;
     column = single ? 2 * column + second : column;
     Sums next[AMP_NAME(VECTORS)];
@@ -337,4 +339,5 @@ static FloatExecute *AMP_NAME(amp_handler)(Form form)
 #undef AMP_WIDEN
 #undef AMP_FOUR
 #undef AMP_SIGNS
+#undef AMP_FUSED
 #undef AMP_F16C

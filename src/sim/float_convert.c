@@ -209,12 +209,16 @@ HANDLER(f32v2sufromui_aaan)
 
 /* ---- Quarters: both directions multiply by 2^FP_SCL ---- */
 
-#define QUARTER(code, mantissa, spacing)                                                           \
-    (float)(((code)&0x80 ? -1.0 : 1.0) * (spacing) *                                               \
-            (((code)&0x7f) >> (mantissa)                                                           \
-                 ? (double)((uint64_t)(((code) & ((1 << (mantissa)) - 1)) + (1 << (mantissa)))     \
-                            << ((((code)&0x7f) >> (mantissa)) - 1))                                \
-                 : (double)((code) & ((1 << (mantissa)) - 1))))
+/* Code to number of spacings: the mantissa, with its implicit bit shifted by the exponent above 1.
+ */
+#define MANTISSA(code, bits) ((code) & ((1 << (bits)) - 1))
+#define EXPONENT(code, bits) (((code)&0x7f) >> (bits))
+#define SPACINGS(code, bits)                                                                       \
+    (EXPONENT(code, bits) == 0 ? (uint64_t)MANTISSA(code, bits)                                    \
+                               : (uint64_t)(MANTISSA(code, bits) + (1 << (bits)))                  \
+                                     << (EXPONENT(code, bits) - (EXPONENT(code, bits) != 0)))
+#define QUARTER(code, bits, spacing)                                                               \
+    (float)(((code)&0x80 ? -(spacing) : (spacing)) * (double)SPACINGS(code, bits))
 #define F143(code) ((code) == 0x80 ? __builtin_nanf("") : QUARTER((code), 3, 0x1p-10))
 #define F152(code) ((code) == 0x80 ? __builtin_nanf("") : QUARTER((code), 2, 0x1p-17))
 #define FOUR(of, c) of(c), of(c + 1), of(c + 2), of(c + 3)
