@@ -10,6 +10,7 @@ typedef struct Checker {
     const Mid *mid;
     bool *written; /* by an operation, or from the host */
     bool *dead;    /* overwritten since */
+    MidId *holder; /* per root: the value that was written to all of it last */
     bool *outside; /* written before the repeat that is open */
     bool *carried; /* roots of its carried values */
     bool in_repeat;
@@ -86,16 +87,13 @@ static Status write_value(Checker *c, MidId value)
     if (c->in_repeat && c->outside[root] && !c->carried[root])
         return status_error("%s (%u) overwrites %s, which was made before the repeat",
                             name_of(mid, value), value, name_of(mid, root));
-    while (over != MID_NONE && !c->written[over] && mid_value(mid, over)->storage != MID_NONE)
-        over = mid_value(mid, over)->storage; /* through views */
-    bool whole = over != MID_NONE && c->written[over] && mid_value(mid, over)->slots == 1;
-    if (whole && c->dead[over])
-        return status_error("%s (%u) overwrites %s, which is overwritten already",
-                            name_of(mid, value), value, name_of(mid, over));
-    if (whole && mid_value(mid, over)->role == 1)
+    if (over != MID_NONE && mid_value(mid, root)->role == 1)
         return status_error("%s (%u) overwrites a parameter", name_of(mid, value), value);
-    if (whole)
-        c->dead[over] = true;
+    if (over == MID_NONE || !mid_value(mid, over)->parts) { /* the whole memory */
+        if (c->holder[root] != MID_NONE)
+            c->dead[c->holder[root]] = true;
+        c->holder[root] = value;
+    }
     c->written[value] = true;
     for (MidId s = mid_value(mid, value)->storage; s != MID_NONE && !c->written[s];
          s = mid_value(mid, s)->storage) /* a stack is there once one slot is */
@@ -180,6 +178,7 @@ static Status check_end(Checker *c, const MidOp *op)
     c->in_repeat = false;
     for (uint32_t j = 0; j < op->result_count; j++) {
         c->written[op->results[j]] = true;
+        c->holder[mid_root(c->mid, op->results[j])] = op->results[j];
         for (uint32_t i = 0; i < op->operand_count; i++)
             if (mid_root(c->mid, op->operands[i]) == mid_root(c->mid, op->results[j]))
                 c->dead[op->operands[i]] = true;
@@ -212,6 +211,7 @@ static Status check_all(Checker *c, bool *done)
         TRY(status_context(check_value(mid, v), "value %u (%s)", v, name_of(mid, v)));
         uint8_t role = mid_value(mid, v)->role;
         c->written[v] = role == 1 || role == 2;
+        c->holder[v] = c->written[v] ? v : MID_NONE;
     }
     for (uint32_t i = 0; i < mid->ops.count; i++)
         TRY(check_op(c, i, done));
@@ -227,12 +227,15 @@ Status mid_check(const Mid *mid)
 {
     size_t values = mid->values.count + 1;
     bool *flags = xcalloc(4 * values + mid->ops.count, sizeof *flags);
+    MidId *holder = xcalloc(values, sizeof *holder);
     Checker c = {.mid = mid,
+                 .holder = holder,
                  .written = flags,
                  .dead = flags + values,
                  .outside = flags + 2 * values,
                  .carried = flags + 3 * values};
     Status status = check_all(&c, flags + 4 * values);
     free(flags);
+    free(holder);
     return status;
 }

@@ -30,6 +30,7 @@ typedef struct MidValue {
     MidId storage;  /* shares the memory of that value (in place, view, repeat carry) or MID_NONE */
     uint32_t slot;  /* with storage: starts `slot` times its own shard bytes into the shard */
     uint32_t slots; /* a stack: memory for that many values of the type, 1 otherwise */
+    bool parts;     /* written part by part, by values that name it as their storage */
     uint32_t members;             /* sequence members, 1 otherwise */
     const ValueId *member_values; /* parameters: the graph parameters they are, members of them */
 } MidValue;

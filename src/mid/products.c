@@ -6,6 +6,7 @@ static MidId slot_of(Lower *l, MidId stack, uint32_t slot, const TensorType *typ
     MidId value = lower_value(l, "slot", type);
     l->mid->values.items[value].storage = stack;
     l->mid->values.items[value].slot = slot;
+    l->mid->values.items[stack].parts = true;
     return value;
 }
 

@@ -40,7 +40,7 @@ static uint32_t level_of(const Levels *l, const MidOp *op)
     for (uint32_t j = 0; j < op->result_count; j++) {
         MidId root = mid_root(mid, op->results[j]);
         const MidValue *v = mid_value(mid, op->results[j]);
-        bool over = v->storage != MID_NONE && mid_value(mid, v->storage)->slots == 1;
+        bool over = v->storage != MID_NONE && !mid_value(mid, v->storage)->parts;
         if (!over)
             continue; /* new memory, or a slot that nobody read before */
         level = max_u32(level, l->written[root] + copy);

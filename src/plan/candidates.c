@@ -263,7 +263,9 @@ static Status push_rows(Planner *p, uint32_t op, uint32_t parts, uint32_t copies
     TensorType type = {.shape = *shape, .format = format};
     TRY(type_check(&type));
     ShardOf shards[] = {{&type, 0}, {&type, 0}};
-    TRY(costs_pattern(&p->costs, (KernelSpec){.family = KERNEL_LAYER_NORM}, shards, 2, &c.kernel));
+    KernelSpec norm = {.family = KERNEL_LAYER_NORM};
+    memcpy(&norm.p[LAYER_NORM_EPSILON_BITS], &o->epsilon, sizeof o->epsilon);
+    TRY(costs_pattern(&p->costs, norm, shards, 2, &c.kernel));
     c.bytes = type_max_shard_bytes(&type);
     array_push(out, c);
     return STATUS_OK;
@@ -454,6 +456,8 @@ static Status price_attention(Planner *p, uint32_t op, Candidate *c)
     for (uint32_t i = 0; i < countof(specs); i++) {
         KernelContract contract;
         TRY(kernel_contract(&specs[i], &contract));
+        if (specs[i].family == KERNEL_PACK)
+            continue; /* priced with the operand's conversion */
         c->kernel += costs_kernel(&p->costs, &specs[i]) * blocks * rounds;
     }
     c->bytes = (uint64_t)rows * (padded * 4u + width * 8u) + type_max_shard_bytes(&staging);

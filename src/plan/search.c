@@ -127,10 +127,9 @@ typedef struct Bill { /* what the operands of one step cost */
     uint64_t resident; /* of parameters placed and padded copies */
 } Bill;
 
-static double pack_cycles(Planner *p, const TensorType *type)
+static double pack_cycles(Planner *p, const TensorType *type, const TensorType *staging)
 {
-    TensorType staging = {.shape = type->shape, .format = plan_staging_format(&type->format)};
-    ShardOf shards[2] = {{type, 0}, {&staging, 0}};
+    ShardOf shards[2] = {{type, 0}, {staging, 0}};
     double cycles = 0;
     if (status_discard(
             costs_pattern(&p->costs, (KernelSpec){.family = KERNEL_PACK}, shards, 2, &cycles)))
@@ -147,22 +146,31 @@ static Status bill_operand(Walk *w, const State *state, Next *next, ValueId valu
     uint32_t storage = storage_of(state, next, value);
     if (storage == UNSET || storage == DEFERRED)
         return status_error("value %u is not there", value);
+    bool staged = operand->staging == STAGING_ROW_MAJOR;
+    TensorType rows = {.shape = type->shape, .format = plan_staging_format(&type->format)};
     if (storage == FREE) {
-        storage = place_free(w, value, type, extra == NULL);
+        bool once = is_input(p, value) || p->options->weights_once;
+        storage = place_free(w, value, staged && once ? &rows : type, extra == NULL);
         update(next, value, storage);
         uint64_t members = p->graph->values.items[value].kind == VALUE_ARGUMENT ? w->iterations : 1;
         bill->resident += members * type_max_shard_bytes(&p->costs.storages.items[storage].type);
     }
     Conversion c;
-    TRY(costs_conversion(&p->costs, storage, extra, type, &c));
-    if (c.view || in_place)
+    Status direct = costs_conversion(&p->costs, storage, extra, type, &c);
+    bool there = status_ok(direct) && c.view;
+    if (!staged)
+        TRY(direct);
+    status_free(direct);
+    if (there || in_place)
         return STATUS_OK;
+    if (staged)
+        TRY(costs_conversion(&p->costs, storage, extra, &rows, &c));
     bill->words += c.words;
     bill->sources = max_u32(bill->sources, c.sources);
     bill->local += c.local;
     uint64_t bytes = type_max_shard_bytes(type);
-    if (operand->staging == STAGING_ROW_MAJOR) {
-        bill->local += pack_cycles(p, type);
+    if (staged) {
+        bill->local += pack_cycles(p, type, &rows);
         bill->bytes += 2 * bytes;
     } else if (type->format.order.kind != ORDER_ROW_MAJOR) {
         bill->resident += bytes; /* padded: a buffer of its own */
@@ -498,7 +506,8 @@ static uint64_t live_hash(const Planner *p, const State *state, uint32_t op)
 static void keep_best(Walk *w, const StateArray *states, StateArray *out)
 {
     Map seen = {0};
-    qsort(w->nexts.items, w->nexts.count, sizeof *w->nexts.items, by_rank);
+    if (w->nexts.count)
+        qsort(w->nexts.items, w->nexts.count, sizeof *w->nexts.items, by_rank);
     out->count = 0;
     for (size_t i = 0; i < w->nexts.count && out->count < w->p->beam; i++) {
         State state = next_state(w, states, &w->nexts.items[i]);
