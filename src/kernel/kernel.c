@@ -22,6 +22,23 @@ const char *kernel_family_name(KernelFamily family)
     return info ? info->name : "unknown";
 }
 
+bool kernel_family_find(const char *name, KernelFamily *out)
+{
+    for (uint32_t i = 0; i < KERNEL_FAMILIES; i++)
+        if (families[i] && strcmp(families[i]->name, name) == 0) {
+            *out = (KernelFamily)i;
+            return true;
+        }
+    return false;
+}
+
+const char *kernel_parameter_name(KernelFamily family, uint32_t index)
+{
+    const KernelFamilyInfo *info = kernel_family(family);
+    const char *name = info && index < KERNEL_PARAMETERS ? info->parameters[index] : NULL;
+    return name && *name ? name : NULL;
+}
+
 /* Every variant has a symbol of its own, made of the values of its defines: objects.c gives the
  * entry of the assembled source this name. */
 static void name_variant(KernelContract *contract)
