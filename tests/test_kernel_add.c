@@ -6,6 +6,8 @@ static void run(int32_t panels, int32_t rows, int32_t columns)
     KernelSpec spec = {.family = KERNEL_ADD,
                        .p = {[ADD_PANELS] = panels, [ADD_ROWS] = rows, [ADD_COLUMNS] = columns}};
     bench_kernel(&spec, NULL, NULL);
+    spec.p[ADD_SECOND] = 1;
+    bench_kernel(&spec, NULL, NULL);
 }
 
 static void dense(void **state)

@@ -4,6 +4,7 @@
 
 typedef struct AddShape {
     uint32_t panels, rows, columns;
+    bool second;    /* a third operand */
     bool panel;     /* Left order: 16 columns */
     uint32_t quads; /* dealt to the workers at a time */
 } AddShape;
@@ -12,7 +13,8 @@ static AddShape shape_of(const KernelSpec *spec)
 {
     AddShape s = {.panels = (uint32_t)spec->p[ADD_PANELS],
                   .rows = (uint32_t)spec->p[ADD_ROWS],
-                  .columns = (uint32_t)spec->p[ADD_COLUMNS]};
+                  .columns = (uint32_t)spec->p[ADD_COLUMNS],
+                  .second = spec->p[ADD_SECOND]};
     s.panel = s.rows > 1 && s.columns == 16;
     s.quads = s.panel ? 4 * s.rows : s.rows > 1 ? s.columns / 4 : s.panels * s.columns / 4;
     return s;
@@ -23,6 +25,7 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     TRY(spec_range(spec, ADD_PANELS, 1, 4096, 1));
     TRY(spec_range(spec, ADD_ROWS, 1, 2047, 1));
     TRY(spec_range(spec, ADD_COLUMNS, 4, spec->p[ADD_ROWS] > 1 ? 32764 : 4 * QUADS_LIMIT, 4));
+    TRY(spec_range(spec, ADD_SECOND, 0, 1, 1));
     AddShape s = shape_of(spec);
     uint64_t bytes = 2 * (uint64_t)s.panels * s.columns;
     if (bytes * s.rows > SRAM_BYTES || s.quads > QUADS_LIMIT)
@@ -30,29 +33,37 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     contract_operand(out, "sum", true, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
     contract_operand(out, "a", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
     contract_operand(out, "b", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
+    if (s.second)
+        contract_operand(out, "c", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
     out->operands[0].in_place = 1;
     out->stack_bytes = 16;
     contract_define(out, "ADD_PANELS", spec->p[ADD_PANELS]);
     contract_define(out, "ADD_ROWS", spec->p[ADD_ROWS]);
     contract_define(out, "ADD_COLUMNS", spec->p[ADD_COLUMNS]);
+    contract_define(out, "ADD_SECOND", s.second);
     return STATUS_OK;
 }
 
 static uint64_t worker_bundles(const AddShape *s, uint32_t w)
 {
-    uint64_t n = share_of_worker(s->quads, w);
+    uint64_t n = share_of_worker(s->quads, w), second = s->second;
     bool rest = s->quads % TILE_WORKERS != 0, many = s->panels > 1;
+    uint64_t entry = 4 + second + (rest ? 2 : 0), exit = 1;
     if (n == 0)
-        return 4 + 2 + 1;
-    uint64_t entry = 4 + (rest ? 2 : 0) + 1, exit = 1, dense = 3 * n + 1;
+        return entry + exit;
+    entry += 1;
     if (s->panel) {
-        uint64_t panel = 3 + 1 + (n - 1) / 2 * 4 + 1 + ((n - 1) % 2 ? 2 : 0) + 1;
+        uint64_t pairs = (n - 1) / 2, even = (n - 1) % 2;
+        uint64_t panel =
+            second ? 3 + 1 + 6 * pairs + 2 + 4 * even + 1 : 3 + 1 + 4 * pairs + 1 + 2 * even + 1;
         entry += 4 + (rest ? 2 : 0) + (many ? 2 : 0);
-        return entry + s->panels * (panel + (many ? 6 : 0)) + exit;
+        return entry + s->panels * (panel + (many ? 6 + second : 0)) + exit;
     }
+    uint64_t row = second ? 4 * n + 2 : 3 * n + 1;
     if (s->rows > 1)
-        return entry + (many ? 3 : 2) + s->panels * (s->rows * (dense + 5) + (many ? 3 : 0)) + exit;
-    return entry + 1 + dense + exit;
+        return entry + (many ? 3 : 2) +
+               s->panels * (s->rows * (row + 5 + second) + (many ? 3 : 0)) + exit;
+    return entry + 1 + row + exit;
 }
 
 static void cycles(const KernelSpec *spec, Clock *clock)
@@ -61,13 +72,13 @@ static void cycles(const KernelSpec *spec, Clock *clock)
     uint64_t bundles[TILE_WORKERS];
     for (uint32_t w = 0; w < TILE_WORKERS; w++)
         bundles[w] = worker_bundles(&s, w);
-    clock_launch_once(clock, 3, bundles);
+    clock_launch_once(clock, s.second ? 4 : 3, bundles);
 }
 
 static uint64_t useful(const KernelSpec *spec)
 {
     AddShape s = shape_of(spec);
-    return (uint64_t)s.panels * s.rows * s.columns;
+    return (uint64_t)s.panels * s.rows * s.columns * (s.second ? 2 : 1);
 }
 
 static void reference(const KernelSpec *spec, void *const *operands)
@@ -76,14 +87,18 @@ static void reference(const KernelSpec *spec, void *const *operands)
     for (size_t row = 0; row < (size_t)s.panels * s.rows; row++)
         for (size_t c = 0; c < s.columns; c++) {
             size_t i = row * s.columns + c, bias = row / s.rows * s.columns + c;
-            half_set(operands[0], i, half_of(operands[1], i) + half_of(operands[2], bias));
+            double sum = half_of(operands[1], i) + half_of(operands[2], bias);
+            half_set(operands[0], i, s.second ? half_round(sum) + half_of(operands[3], i) : sum);
         }
 }
 
 const KernelFamilyInfo kernel_family_add = {
     .name = "add",
     .source = "add.S",
-    .parameters = {[ADD_PANELS] = "panels", [ADD_ROWS] = "rows", [ADD_COLUMNS] = "columns"},
+    .parameters = {[ADD_PANELS] = "panels",
+                   [ADD_ROWS] = "rows",
+                   [ADD_COLUMNS] = "columns",
+                   [ADD_SECOND] = "second"},
     .contract = contract,
     .cycles = cycles,
     .useful = useful,
