@@ -101,7 +101,7 @@ static void bombs(void **state)
     refused_soon(".macro m\nm\nm\n.endm\nm", "within each other");
     refused_soon(".rept 1000000000\nnop\n.endr", "repetitions are not possible");
     refused_soon(".rept 10000\n.rept 10000\n.set x, 1\n.endr\n.endr", "MiB of text");
-    refused_soon(".rept 16000000\n.quad 0,0,0,0,0,0,0,0,0,0\n.endr", "MiB");
+    refused_soon(".rept 4000000\n.quad 0,0,0,0,0,0,0,0,0,0\n.endr", "MiB");
     refused_soon(".space 0x7fffffffffffffff", "more than 16 MiB");
     refused_soon(".fill 0x100000000, 8, 1", "more than 16 MiB");
     refused_soon(".bss\n.space 10000000\n.space 10000000", "more than 16 MiB");

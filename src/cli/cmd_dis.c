@@ -83,12 +83,20 @@ static void print_object(const AsObject *object, IsaMode mode)
 
 static Status print_raw(const Bytes *bytes, uint32_t base, IsaMode mode)
 {
-    if (bytes->count % 4 || base % 4)
-        return status_error("code is words: %zu bytes at 0x%x", bytes->count, base);
+    if (base % 4)
+        return status_error("code begins at a multiple of 4, not at 0x%x", base);
+    static const char *const modes[] = {[MODE_BOTH] = ".allow_invalid_execution_mode",
+                                        [MODE_WORKER] = ".worker",
+                                        [MODE_SUPERVISOR] = ".supervisor"};
     Text text = {0};
     uint32_t *words = xmalloc(bytes->count);
+    /* Data may look like code that breaks rules; the text has to assemble all the same. */
+    text_printf(&text, "%s\n.allow_invalid_bundles\n.allow_invalid_repeat\n", modes[mode]);
+    text_append(&text, base % 8 ? ".allow_invalid_operands\n" : "");
     memcpy(words, bytes->data, bytes->count);
     isa_listing(&text, words, bytes->count / 4, base, mode);
+    for (size_t i = bytes->count & ~(size_t)3; i < bytes->count; i++)
+        text_printf(&text, "    .byte 0x%02x\n", bytes->data[i]);
     fputs(text_string(&text), stdout);
     array_release(words);
     text_free(&text);

@@ -186,6 +186,8 @@ static Line read_line(const Listing *listing, size_t at)
         return line;
     if (first->words == 2 && at + 1 == listing->count)
         return line; /* the payload is missing */
+    if (first->words == 2 && (listing->address + at * 4) % 8)
+        return line; /* the hardware wants such a pair at a multiple of 8 */
     line.words = first->words;
     line.insns = text_is_ambiguous(first) ? 0 : 1;
     if (!first->bundled)
