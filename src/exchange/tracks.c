@@ -331,6 +331,13 @@ void tracks_place_mirrored(Tracks *tracks, const uint32_t *order, int32_t *start
 
 /* ---- horizons ---- */
 
+static bool has_role(const Problem *problem, uint32_t tile)
+{
+    return problem->outgoing_first[tile] != problem->outgoing_first[tile + 1] ||
+           problem->incoming_first[tile] != problem->incoming_first[tile + 1];
+}
+
+/* A reserved partner without messages of its own has nothing to do and no row. */
 uint32_t problem_horizon(const Problem *problem, const int32_t *start, uint32_t *tile_horizon)
 {
     int32_t horizon = 0;
@@ -343,7 +350,7 @@ uint32_t problem_horizon(const Problem *problem, const int32_t *start, uint32_t 
         if (tile_horizon) {
             uint32_t *own = &tile_horizon[message->source];
             *own = max_u32(*own, (uint32_t)sent);
-            if (has_partner(problem, message)) {
+            if (has_partner(problem, message) && has_role(problem, message->source ^ 1u)) {
                 own = &tile_horizon[message->source ^ 1];
                 *own = max_u32(*own, (uint32_t)sent);
             }
