@@ -333,6 +333,41 @@ static void elf_keeps_everything(void **state)
     assembled_free(&source);
 }
 
+/* Kernels are assembled on many threads at once: every run gives the same bytes. */
+enum { PARALLEL = 64 };
+static const char parallel_text[] =
+    ".macro step r, n=1\n.Ls\\@: add \\r, \\r, \\n\nbri .Ls\\@\n.endm\n.globl f\n.align 8\nf: "
+    ".rept 40\nstep $m1, n=3\n"
+    ".endr\nsetzi $m0, TAMP_F16V4_E4_P1 + later\n.data\nlater: .word f, 1f\n1:\n";
+
+static void assemble_one(void *context, size_t index, unsigned worker)
+{
+    Bytes *out = (Bytes *)context + index;
+    (void)worker;
+    Assembled source = assembled_with(parallel_text, NULL);
+    AsObject read;
+    if (status_ok(source.status) && !status_discard(obj_write(&source.object, out)) &&
+        status_discard(obj_read(&source.arena, "again", out->data, out->count, &read)))
+        out->count = 0;
+    assembled_free(&source);
+}
+
+static void parallel_runs_agree(void **state)
+{
+    (void)state;
+    Bytes objects[PARALLEL] = {{0}};
+    Pool *pool = pool_create(4);
+    parallel_for(pool, PARALLEL, assemble_one, objects);
+    pool_destroy(pool);
+    assert_true(objects[0].count > 300);
+    for (int i = 0; i < PARALLEL; i++) {
+        assert_int_equal(objects[i].count, objects[0].count);
+        assert_memory_equal(objects[i].data, objects[0].data, objects[0].count);
+    }
+    for (int i = 0; i < PARALLEL; i++)
+        bytes_free(&objects[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +377,7 @@ int main(void)
         cmocka_unit_test(first_fit_moves_forward),
         cmocka_unit_test(definitions),
         cmocka_unit_test(elf_keeps_everything),
+        cmocka_unit_test(parallel_runs_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
