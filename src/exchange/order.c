@@ -9,12 +9,28 @@ typedef struct Ranked {
     uint32_t message;
 } Ranked;
 
-static int by_key(const void *a, const void *b)
+/* By key; equal keys keep their order. Lists come in the order of messages, so ties go by message.
+ */
+static void sort_ranked(Ranked *list, uint32_t count)
 {
-    const Ranked *p = a, *q = b;
-    if (p->key != q->key)
-        return p->key < q->key ? -1 : 1;
-    return p->message < q->message ? -1 : p->message > q->message;
+    Ranked *other = xmalloc((count + 1) * sizeof *other), *from = list, *to = other;
+    for (uint32_t shift = 0; shift < 64; shift += 8) {
+        uint32_t place[257] = {0};
+        for (uint32_t i = 0; i < count; i++)
+            place[(from[i].key >> shift & 255) + 1]++;
+        if (count == 0 || place[(from[0].key >> shift & 255) + 1] == count)
+            continue; /* the same in all keys */
+        for (uint32_t digit = 0; digit < 256; digit++)
+            place[digit + 1] += place[digit];
+        for (uint32_t i = 0; i < count; i++)
+            to[place[from[i].key >> shift & 255]++] = from[i];
+        Ranked *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != list)
+        memcpy(list, from, count * sizeof *list);
+    free(other);
 }
 
 /* The receiver whose sequence a message goes by: the one with most to receive, then the first. */
@@ -47,7 +63,7 @@ static void rotated_times(const Problem *problem, bool spread, uint32_t *time)
             spread ? message->source : (message->source + problem->tiles - leader) % problem->tiles;
         list[m] = (Ranked){(uint64_t)leader << 32 | behind, m};
     }
-    qsort(list, problem->count, sizeof *list, by_key);
+    sort_ranked(list, problem->count);
     uint32_t leaders = 0;
     for (uint32_t first = 0, last; first < problem->count; first = last) {
         uint64_t items = 0, passed = 0;
@@ -95,7 +111,7 @@ void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
             key |= 1ull << 63; /* 64-bit messages are the ones hard to place */
         list[m] = (Ranked){key, m};
     }
-    qsort(list, problem->count, sizeof *list, by_key);
+    sort_ranked(list, problem->count);
     for (uint32_t m = 0; m < problem->count; m++)
         order[m] = list[m].message;
     free(list);
@@ -112,7 +128,7 @@ static void order_by_end(const Problem *problem, const int32_t *start, uint32_t 
         int64_t end = (int64_t)start[m] + problem->messages[m].items;
         list[m] = (Ranked){(uint64_t)(4ll * TIME_LIMIT - end), m};
     }
-    qsort(list, problem->count, sizeof *list, by_key);
+    sort_ranked(list, problem->count);
     for (uint32_t m = 0; m < problem->count; m++)
         order[m] = list[m].message;
     free(list);

@@ -101,8 +101,8 @@ static bool is_good(const Candidate *candidate)
     return candidate->horizon[candidate->best] <= floor + 4 + floor / 200;
 }
 
-/* First the order that most often is the best. Where sends and receives meet in a buffer the order
- * of the list has a meaning, and there is no other. */
+/* First the order that most often is the best, then the best one for uneven loads. Where sends and
+ * receives meet in a buffer the order of the list has a meaning, and there is no other. */
 static void place_first(void *context, size_t index, unsigned worker)
 {
     (void)worker;
@@ -110,6 +110,10 @@ static void place_first(void *context, size_t index, unsigned worker)
     Candidate *plain = &work->phases[index].candidates[CUT_NONE];
     plain->floor = problem_floor(&plain->problem);
     place_candidate(plain, plain->problem.conflicts ? PLACE_LISTED : PLACE_ROTATED);
+    pick_order(plain);
+    if (plain->problem.conflicts || is_good(plain))
+        return;
+    place_candidate(plain, PLACE_LOADED);
     pick_order(plain);
 }
 
