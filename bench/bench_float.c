@@ -104,8 +104,8 @@ int main(int argument_count, char **arguments)
             continue;
         printf("%s_ns=%.2f\n", operation->name,
                nanoseconds(operation, float_handler(operation->form), 3000));
-        for (int host = 0; host <= (int)amp_host(); host++) {
-            FloatExecute *execute = amp_handler(operation->form, (AmpHost)host);
+        for (int host = 0; host <= (int)float_host(); host++) {
+            FloatExecute *execute = float_handler_for(operation->form, (Host)host);
             if (execute)
                 printf("%s_%s_ns=%.2f\n", operation->name, HOSTS[host],
                        nanoseconds(operation, execute, 3000));

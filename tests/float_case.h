@@ -70,6 +70,32 @@ static inline FloatState random_float_state(Random *random)
     return state;
 }
 
+static inline void random_operands(Random *random, Form form, int32_t operand[ISA_OPERANDS])
+{
+    const FormInfo *info = isa_form(form);
+    for (unsigned i = 0; i < info->operand_count; i++) {
+        uint64_t draw = random_next(random);
+        const OperandInfo *kind = &info->operands[i];
+        switch (kind->kind) {
+        case OPERAND_A2:
+            operand[i] = (int32_t)(draw & 14);
+            break;
+        case OPERAND_A4:
+            operand[i] = (int32_t)(draw & 12);
+            break;
+        case OPERAND_UNSIGNED:
+            operand[i] = (int32_t)(draw & ((1u << kind->bits) - 1));
+            break;
+        case OPERAND_HIGH:
+            operand[i] = (int32_t)(uint32_t)(draw << (32 - kind->bits));
+            break;
+        default:
+            operand[i] = (int32_t)(draw & 15);
+            break;
+        }
+    }
+}
+
 /* ---- One instruction in text: enough of the language for the auxiliary lane ---- */
 
 static const struct {

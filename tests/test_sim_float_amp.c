@@ -506,12 +506,12 @@ static void hosts_agree(void **test)
         int32_t operand[ISA_OPERANDS] = {(int32_t)(draw & 14), (int32_t)(draw >> 4 & 14),
                                          (int32_t)(draw >> 8 & 14), (int32_t)(draw >> 16 & 63)};
         FloatState plain = start;
-        uint32_t exception = amp_handler(form, AMP_PORTABLE)(&plain, weights, operand);
+        uint32_t exception = amp_handler(form, HOST_PORTABLE)(&plain, weights, operand);
         special += plain.status != start.status;
-        for (int host = 1; host <= (int)amp_host(); host++) {
+        for (int host = 1; host <= (int)float_host(); host++) {
             FloatState state = start;
             char where[96] = "the exception";
-            if (amp_handler(form, (AmpHost)host)(&state, weights, operand) != exception ||
+            if (amp_handler(form, (Host)host)(&state, weights, operand) != exception ||
                 !same_state(&state, &plain, where, sizeof where))
                 fail_msg("%s, host %d, immediate %d: %s", isa_form(form)->name, host, operand[3],
                          where);

@@ -4,32 +4,7 @@
 #include "check.h"
 
 #include "float_case.h"
-
-static void random_operands(Random *random, Form form, int32_t operand[ISA_OPERANDS])
-{
-    const FormInfo *info = isa_form(form);
-    for (unsigned i = 0; i < info->operand_count; i++) {
-        uint64_t draw = random_next(random);
-        const OperandInfo *kind = &info->operands[i];
-        switch (kind->kind) {
-        case OPERAND_A2:
-            operand[i] = (int32_t)(draw & 14);
-            break;
-        case OPERAND_A4:
-            operand[i] = (int32_t)(draw & 12);
-            break;
-        case OPERAND_UNSIGNED:
-            operand[i] = (int32_t)(draw & ((1u << kind->bits) - 1));
-            break;
-        case OPERAND_HIGH:
-            operand[i] = (int32_t)(uint32_t)(draw << (32 - kind->bits));
-            break;
-        default:
-            operand[i] = (int32_t)(draw & 15);
-            break;
-        }
-    }
-}
+#include "sim/float_impl.h"
 
 static void random_weights(Weights *weights, Random *random)
 {
@@ -87,6 +62,34 @@ static void exceptions_are_precise(void **test)
         }
     }
     assert_true(forms > 200 && taken[1] > 1000 && taken[2] > 10 && taken[4] > 100);
+    free(weights);
+}
+
+/* Handlers for all kinds of hosts give the same bits. */
+static void hosts_agree(void **test)
+{
+    (void)test;
+    Random random = {25};
+    Weights *weights = xcalloc(1, sizeof *weights);
+    for (int f = 1; f < FORM_COUNT; f++) {
+        FloatExecute *portable = float_handler_for((Form)f, HOST_PORTABLE);
+        for (unsigned round = 0; round < 1000 && portable; round++) {
+            if (round % 100 == 0)
+                random_weights(weights, &random);
+            int32_t operand[ISA_OPERANDS] = {0};
+            random_operands(&random, (Form)f, operand);
+            FloatState start = random_float_state(&random), plain = start;
+            start.control |= plain.control |= round % 8 ? 0 : 7;
+            uint32_t exception = portable(&plain, weights, operand);
+            for (int host = HOST_AVX2; host <= (int)float_host(); host++) {
+                FloatExecute *execute = float_handler_for((Form)f, (Host)host);
+                FloatState state = start;
+                assert_int_equal(execute(&state, weights, operand), exception);
+                if (memcmp(&state, &plain, sizeof state))
+                    fail_msg("%s, host %d", isa_form((Form)f)->name, host);
+            }
+        }
+    }
     free(weights);
 }
 
@@ -251,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exceptions_are_precise),
+        cmocka_unit_test(hosts_agree),
         cmocka_unit_test(forms_draw_as_listed),
         cmocka_unit_test(control_registers),
         cmocka_unit_test(launch_takes_the_supervisors_settings),

@@ -13,10 +13,6 @@
  * fusing them changes nothing, all versions give the same bits. */
 #include "sim/float_impl.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 typedef enum Product { HALVES, QUARTERS, SINGLES } Product;
 
 typedef struct Shape { /* of an instruction */
@@ -257,26 +253,13 @@ static void enter_partials(uint32_t *flags, float x, const float *column, Lanes 
 #include "sim/amp_unit.h"
 #endif
 
-AmpHost amp_host(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-        return AMP_AVX512;
-    /* Whoever has AVX2 has F16C; compilers do not all know a test for it. */
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return AMP_AVX2;
-#endif
-    return AMP_PORTABLE;
-}
-
-FloatExecute *amp_handler(Form form, AmpHost host)
+FloatExecute *amp_handler(Form form, Host host)
 {
     switch (host) {
 #if defined(__x86_64__)
-    case AMP_AVX512:
+    case HOST_AVX512:
         return amp_handler_avx512(form);
-    case AMP_AVX2:
+    case HOST_AVX2:
         return amp_handler_avx2(form);
 #endif
     default:

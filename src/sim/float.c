@@ -1,4 +1,5 @@
-/* float.c - the table of handlers, the control registers, and the rare cases of narrowing. */
+/* float.c - the tables of handlers, the control registers, and what is rare: results that are not
+ * simply rounded, constants. */
 #include "sim/float_impl.h"
 
 static FloatExecute *const HANDLERS[FORM_COUNT] = {
@@ -6,11 +7,41 @@ static FloatExecute *const HANDLERS[FORM_COUNT] = {
 #include "sim/float_forms.def"
 };
 
-FloatExecute *float_handler(Form form)
+#if defined(__x86_64__)
+static FloatExecute *const HANDLERS_F16C[FORM_COUNT] = {
+#define HALF_FORM(form) [FORM_##form] = exec_##form##_f16c,
+#include "sim/float_forms.def"
+};
+#endif
+
+Host float_host(void)
+{
+#if defined(__x86_64__)
+    /* Whoever has AVX2 has F16C; compilers do not all know a test for it. */
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return HOST_PORTABLE;
+    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+    return wide ? HOST_AVX512 : HOST_AVX2;
+#else
+    return HOST_PORTABLE;
+#endif
+}
+
+FloatExecute *float_handler_for(Form form, Host host)
 {
     if ((unsigned)form >= FORM_COUNT)
         return NULL;
-    return HANDLERS[form] ? HANDLERS[form] : amp_handler(form, amp_host());
+#if defined(__x86_64__)
+    if (host != HOST_PORTABLE && HANDLERS_F16C[form])
+        return HANDLERS_F16C[form];
+#endif
+    return HANDLERS[form] ? HANDLERS[form] : amp_handler(form, host);
+}
+
+FloatExecute *float_handler(Form form)
+{
+    return float_handler_for(form, float_host());
 }
 
 /* ---- Control registers, upper space of a worker ---- */
@@ -175,6 +206,60 @@ Lanes single_special(uint32_t *flags, Lanes x, Lanes y, Lanes result)
         }
     }
     return result;
+}
+
+/* ---- Constants and sums that several files use ---- */
+
+/* Code to number of spacings: the mantissa, with its implicit bit shifted by the exponent above 1.
+ */
+#define MANTISSA(code, bits) ((code) & ((1 << (bits)) - 1))
+#define EXPONENT(code, bits) (((code)&0x7f) >> (bits))
+#define SPACINGS(code, bits)                                                                       \
+    (EXPONENT(code, bits) == 0 ? (uint64_t)MANTISSA(code, bits)                                    \
+                               : (uint64_t)(MANTISSA(code, bits) + (1 << (bits)))                  \
+                                     << (EXPONENT(code, bits) - (EXPONENT(code, bits) != 0)))
+#define QUARTER(code, bits, spacing)                                                               \
+    (float)(((code)&0x80 ? -(spacing) : (spacing)) * (double)SPACINGS(code, bits))
+#define F143(code) ((code) == 0x80 ? __builtin_nanf("") : QUARTER((code), 3, 0x1p-10))
+#define F152(code) ((code) == 0x80 ? __builtin_nanf("") : QUARTER((code), 2, 0x1p-17))
+#define FOUR(of, c) of(c), of(c + 1), of(c + 2), of(c + 3)
+#define SIXTEEN(of, c) FOUR(of, c), FOUR(of, c + 4), FOUR(of, c + 8), FOUR(of, c + 12)
+#define ALL(of)                                                                                    \
+    SIXTEEN(of, 0x00), SIXTEEN(of, 0x10), SIXTEEN(of, 0x20), SIXTEEN(of, 0x30), SIXTEEN(of, 0x40), \
+        SIXTEEN(of, 0x50), SIXTEEN(of, 0x60), SIXTEEN(of, 0x70), SIXTEEN(of, 0x80),                \
+        SIXTEEN(of, 0x90), SIXTEEN(of, 0xa0), SIXTEEN(of, 0xb0), SIXTEEN(of, 0xc0),                \
+        SIXTEEN(of, 0xd0), SIXTEEN(of, 0xe0), SIXTEEN(of, 0xf0)
+
+const float QUARTER_VALUES[2][256] = {{ALL(F152)}, {ALL(F143)}};
+
+/* a + b = *sum + the result, exactly (finite values). */
+static double sum_error(double a, double b, double *sum)
+{
+    *sum = a + b;
+    double of_b = *sum - a;
+    return (a - (*sum - of_b)) + (b - of_b);
+}
+
+float sum_of_three(double a, double b, double c)
+{
+    double plain = a + b + c;
+    if (plain - plain != 0) /* infinity or NaN */
+        return (float)plain;
+    double ab, abc, errors, high;
+    double error = sum_error(a, b, &ab);
+    double rest = sum_error(ab, c, &abc);
+    double lost = sum_error(rest, error, &errors);
+    double low = sum_error(abc, errors, &high) + lost;
+    if (high == 0)
+        return (float)plain; /* exact; keeps the sign of zero */
+    if (low != 0) {          /* to odd: then rounding to F32 cannot meet a false tie */
+        uint64_t bits;
+        memcpy(&bits, &high, sizeof bits);
+        if (!(bits & 1))
+            bits += (low > 0) == (high > 0) ? 1u : ~(uint64_t)0;
+        memcpy(&high, &bits, sizeof bits);
+    }
+    return (float)high;
 }
 
 /* ---- Weights ---- */

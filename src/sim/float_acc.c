@@ -117,36 +117,6 @@ HANDLER(f32v2aop_aaan_ef) /* outer product; the immediate means nothing */
                                (Lanes){y[0], y[0], y[1], y[1]}, 4);
 }
 
-/* a + b = *sum + the result, exactly (finite values). */
-static double sum_error(double a, double b, double *sum)
-{
-    *sum = a + b;
-    double of_b = *sum - a;
-    return (a - (*sum - of_b)) + (b - of_b);
-}
-
-float sum_of_three(double a, double b, double c)
-{
-    double plain = a + b + c;
-    if (plain - plain != 0) /* infinity or NaN */
-        return (float)plain;
-    double ab, abc, errors, high;
-    double error = sum_error(a, b, &ab);
-    double rest = sum_error(ab, c, &abc);
-    double lost = sum_error(rest, error, &errors);
-    double low = sum_error(abc, errors, &high) + lost;
-    if (high == 0)
-        return (float)plain; /* exact; keeps the sign of zero */
-    if (low != 0) {          /* to odd: then rounding to F32 cannot meet a false tie */
-        uint64_t bits;
-        memcpy(&bits, &high, sizeof bits);
-        if (!(bits & 1))
-            bits += (low > 0) == (high > 0) ? 1u : ~(uint64_t)0;
-        memcpy(&high, &bits, sizeof bits);
-    }
-    return (float)high;
-}
-
 INLINE uint32_t complex_accumulate(FloatState *state, uint64_t x_halves, uint64_t y_halves,
                                    unsigned lanes)
 {

@@ -209,28 +209,6 @@ HANDLER(f32v2sufromui_aaan)
 
 /* ---- Quarters: both directions multiply by 2^FP_SCL ---- */
 
-/* Code to number of spacings: the mantissa, with its implicit bit shifted by the exponent above 1.
- */
-#define MANTISSA(code, bits) ((code) & ((1 << (bits)) - 1))
-#define EXPONENT(code, bits) (((code)&0x7f) >> (bits))
-#define SPACINGS(code, bits)                                                                       \
-    (EXPONENT(code, bits) == 0 ? (uint64_t)MANTISSA(code, bits)                                    \
-                               : (uint64_t)(MANTISSA(code, bits) + (1 << (bits)))                  \
-                                     << (EXPONENT(code, bits) - (EXPONENT(code, bits) != 0)))
-#define QUARTER(code, bits, spacing)                                                               \
-    (float)(((code)&0x80 ? -(spacing) : (spacing)) * (double)SPACINGS(code, bits))
-#define F143(code) ((code) == 0x80 ? __builtin_nanf("") : QUARTER((code), 3, 0x1p-10))
-#define F152(code) ((code) == 0x80 ? __builtin_nanf("") : QUARTER((code), 2, 0x1p-17))
-#define FOUR(of, c) of(c), of(c + 1), of(c + 2), of(c + 3)
-#define SIXTEEN(of, c) FOUR(of, c), FOUR(of, c + 4), FOUR(of, c + 8), FOUR(of, c + 12)
-#define ALL(of)                                                                                    \
-    SIXTEEN(of, 0x00), SIXTEEN(of, 0x10), SIXTEEN(of, 0x20), SIXTEEN(of, 0x30), SIXTEEN(of, 0x40), \
-        SIXTEEN(of, 0x50), SIXTEEN(of, 0x60), SIXTEEN(of, 0x70), SIXTEEN(of, 0x80),                \
-        SIXTEEN(of, 0x90), SIXTEEN(of, 0xa0), SIXTEEN(of, 0xb0), SIXTEEN(of, 0xc0),                \
-        SIXTEEN(of, 0xd0), SIXTEEN(of, 0xe0), SIXTEEN(of, 0xf0)
-
-const float QUARTER_VALUES[2][256] = {{ALL(F152)}, {ALL(F143)}};
-
 /* Four halves as codes in the low bytes of the lanes. Scaling a half is exact in F32. */
 INLINE uint32_t four_to_quarters(Issue *issue, const FloatState *state, uint64_t halves)
 {

@@ -14,6 +14,9 @@
 #include "sim/float.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 enum { FLAG_INV = 1, FLAG_DIV0 = 2, FLAG_OFLO = 4 };
 enum {
@@ -30,10 +33,17 @@ enum { FORMAT_WEIGHTS_F143 = 1, FORMAT_VALUES_F143 = 2 }; /* FP_NFMT; a clear bi
 #define HALF_INF 0x7c00u
 #define QUARTER_NAN 0x80u
 
+/* float_f16c.c compiles some files again, with FLOAT_F16C, for hosts that convert halves. */
+#ifdef FLOAT_F16C
+#define FLOAT_NAME(form) exec_##form##_f16c
+#else
+#define FLOAT_NAME(form) exec_##form
+#endif
 #define HANDLER(form)                                                                              \
-    uint32_t exec_##form(FloatState *state, __attribute__((unused)) Weights *weights,              \
-                         __attribute__((unused)) const int32_t *operand)
+    uint32_t FLOAT_NAME(form)(FloatState * state, __attribute__((unused)) Weights * weights,       \
+                              __attribute__((unused)) const int32_t *operand)
 #define FLOAT_FORM(form) FloatExecute exec_##form;
+#define HALF_FORM(form) FloatExecute exec_##form, exec_##form##_f16c;
 #include "sim/float_forms.def"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -128,6 +138,9 @@ static const Narrow FORMAT_F152 = {2, 16, 0x1p-17f, 0x7f};
 
 INLINE Lanes widen_halves(uint64_t halves)
 {
+#ifdef FLOAT_F16C /* makes signalling NaNs quiet; no handler tells them apart */
+    return (Lanes)_mm_cvtph_ps(_mm_cvtsi64_si128((long long)halves));
+#else
     Halves packed;
     memcpy(&packed, &halves, sizeof packed);
     Bits bits = __builtin_convertvector(packed, Bits);
@@ -136,8 +149,9 @@ INLINE Lanes widen_halves(uint64_t halves)
     normal +=
         (Bits)(magnitude >= HALF_INF) & ((127 - 15) << 23); /* infinity and NaN: exponent 255 */
     Lanes subnormal = __builtin_convertvector((Ints)magnitude, Lanes) * 0x1p-24f;
-    return (Lanes)(select_bits(magnitude < 0x0400, (Bits)subnormal, normal) | (bits & 0x8000)
-                                                                                  << 16);
+    Bits value = select_bits(magnitude < 0x0400, (Bits)subnormal, normal);
+    return (Lanes)(value | (bits & 0x8000) << 16);
+#endif
 }
 
 INLINE uint64_t pack_halves(Bits halves)
@@ -255,11 +269,20 @@ INLINE Bits narrow_convert(Issue *issue, Lanes lanes, Narrow format, bool half)
 
 INLINE uint64_t halves_nearest(Issue *issue, Lanes lanes)
 {
+#ifdef FLOAT_F16C
+    uint64_t halves = (uint64_t)_mm_cvtsi128_si64(_mm_cvtps_ph((__m128)lanes, 0));
+    /* Bit 15 of a half becomes 1 when its exponent is 31: infinity, overflow, NaN. */
+    uint64_t exponents = (halves & 0x7fff7fff7fff7fff) + 0x0400040004000400;
+    if (__builtin_expect((exponents & 0x8000800080008000) == 0, 1))
+        return halves;
+#endif
     return pack_halves(narrow_to_nearest(issue, lanes, FORMAT_F16, true));
 }
 
 INLINE uint64_t halves_converted(Issue *issue, Lanes lanes)
 {
+    if (!(issue->control & CONTROL_ESR))
+        return halves_nearest(issue, lanes);
     return pack_halves(narrow_convert(issue, lanes, FORMAT_F16, true));
 }
 
@@ -289,10 +312,12 @@ INLINE Narrow values_format(const FloatState *state)
 /* a + b + c, rounded once to F32. The sums of any two need not be representable. */
 float sum_of_three(double a, double b, double c);
 
-/* The matrix unit, in one version for each kind of host; all give the same bits. */
-typedef enum AmpHost { AMP_PORTABLE, AMP_AVX2, AMP_AVX512, AMP_HOSTS } AmpHost;
-AmpHost amp_host(void);                             /* the best that this host runs */
-FloatExecute *amp_handler(Form form, AmpHost host); /* NULL: no form of the matrix unit */
+/* Handlers for kinds of hosts: all give the same bits. NULL: no form of this lane, or of the matrix
+ * unit. */
+typedef enum Host { HOST_PORTABLE, HOST_AVX2, HOST_AVX512 } Host;
+Host float_host(void); /* the best that this host runs */
+FloatExecute *float_handler_for(Form form, Host host);
+FloatExecute *amp_handler(Form form, Host host);
 
 /* Values of the 256 codes; [0] F152, [1] F143. */
 extern const float QUARTER_VALUES[2][256];
