@@ -74,21 +74,38 @@ static Status assemble_job(Job *job)
     return status;
 }
 
-/* True when the cached file is there and is an object. */
+/* A cached file is the hash of the object's bytes, then those: a damaged one is assembled again. */
+enum { HASH_BYTES = 32 };
+
 static bool read_cached(Job *job)
 {
-    if (!job->cache_path || !file_exists(job->cache_path))
+    Bytes file;
+    if (!job->cache_path || !file_exists(job->cache_path) ||
+        status_discard(file_read(job->cache_path, FILE_LIMIT_TEXT, &file)))
         return false;
-    if (status_discard(file_read(job->cache_path, FILE_LIMIT_TEXT, &job->elf)))
-        return false;
-    Arena arena = {0};
-    AsObject object;
-    bool good =
-        !status_discard(obj_read(&arena, job->cache_path, job->elf.data, job->elf.count, &object));
-    arena_free(&arena);
-    if (!good)
-        bytes_free(&job->elf);
+    bool good = file.count > HASH_BYTES;
+    if (good) {
+        ContentKey key = content_key(file.data + HASH_BYTES, file.count - HASH_BYTES);
+        good = memcmp(key.hex, file.data, HASH_BYTES) == 0;
+    }
+    if (good) {
+        job->elf = (Bytes){xmalloc(file.count), file.count - HASH_BYTES};
+        memcpy(job->elf.data, file.data + HASH_BYTES, job->elf.count);
+    }
+    bytes_free(&file);
     return good;
+}
+
+/* A cache that cannot be written is no error. */
+static void write_cached(const Job *job)
+{
+    size_t count = HASH_BYTES + job->elf.count;
+    uint8_t *file = xmalloc(count);
+    ContentKey key = content_key(job->elf.data, job->elf.count);
+    memcpy(file, key.hex, HASH_BYTES);
+    memcpy(file + HASH_BYTES, job->elf.data, job->elf.count);
+    (void)status_discard(file_write(job->cache_path, file, count));
+    free(file);
 }
 
 static void build_job(void *context, size_t index, unsigned worker)
@@ -99,8 +116,8 @@ static void build_job(void *context, size_t index, unsigned worker)
     if (job->hit)
         return;
     job->status = assemble_job(job);
-    if (status_ok(job->status) && job->cache_path) /* a cache that cannot be written is no error */
-        (void)status_discard(file_write(job->cache_path, job->elf.data, job->elf.count));
+    if (status_ok(job->status) && job->cache_path)
+        write_cached(job);
 }
 
 static void print_defines(Text *text, const KernelContract *contract)
@@ -118,7 +135,7 @@ static const char *cache_path(Arena *arena, const char *cache, const char *inclu
     text_printf(&text, "\n%s", source ? source : "");
     ContentKey key = content_key(text.items, text.count);
     text_free(&text);
-    return arena_printf(arena, "%s/kernels/%s.o", cache, key.hex);
+    return arena_printf(arena, "%s/kernels/%s", cache, key.hex);
 }
 
 static void add_job(Arena *arena, JobArray *jobs, Map *seen, const char *source,
