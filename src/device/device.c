@@ -53,13 +53,23 @@ Status device_open(const Package *package, const DeviceOptions *options, Device 
     return STATUS_OK;
 }
 
+/* Before any memory is asked for: without a layout nothing bounds shape and file offsets. */
+static Status check_transfer(const PackageBinding *binding, size_t count)
+{
+    if (!binding_has_layout(binding))
+        return status_error("%s: the package does not say how it is laid out", binding->name);
+    uint64_t elements = shape_elements(&binding->shape);
+    if (count != elements)
+        return status_error("%s has %llu elements, not %zu", binding->name,
+                            (unsigned long long)elements, count);
+    return STATUS_OK;
+}
+
 static Status write_binding(Device *device, const PackageBinding *binding, const float *data,
                             size_t count)
 {
-    uint64_t elements = shape_elements(&binding->shape);
-    if (count != elements)
-        return status_error("%s has %llu elements, %zu were given", binding->name,
-                            (unsigned long long)elements, count);
+    TRY(check_transfer(binding, count));
+    uint64_t elements = count;
     Precision precision = binding->format.precision;
     uint8_t *logical = xmalloc(array_bytes(elements, precision_bytes(precision)));
     uint8_t *raw = xcalloc(1, binding_raw_bytes(binding));
@@ -87,10 +97,8 @@ static Status write_tensor(Device *device, const PackageBinding *bindings, uint3
 
 static Status read_binding(Device *device, const PackageBinding *binding, float *data, size_t count)
 {
-    uint64_t elements = shape_elements(&binding->shape);
-    if (count != elements)
-        return status_error("%s has %llu elements, %zu are asked for", binding->name,
-                            (unsigned long long)elements, count);
+    TRY(check_transfer(binding, count));
+    uint64_t elements = count;
     Precision precision = binding->format.precision;
     uint8_t *logical = xcalloc(elements, precision_bytes(precision));
     uint8_t *raw = xcalloc(1, binding_raw_bytes(binding));

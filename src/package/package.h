@@ -36,7 +36,7 @@ typedef struct PackageBinding {
     Shape shape;
     PackageSlice *slices; /* raw shard bytes, in shard-and-replica order of the format */
     uint32_t slice_count;
-    Format format; /* ours: the layout (JSON text in the file) */
+    Format format; /* ours: the layout (JSON text in the file); tile_count 0: the file has none */
 } PackageBinding;
 
 typedef struct PackageText { /* ours: named texts: "model", "recipe", "graph", "mid", ... */
@@ -95,12 +95,15 @@ typedef struct Package { /* memory in the arena */
 Status package_check(const Package *package);
 Status package_encode(const Package *package, Bytes *out); /* checks first */
 Status package_write(const Package *package, const char *path);
+/* Segment data stays where it is: `data` must live as long as the package. */
 Status package_decode(Arena *arena, const char *name, const uint8_t *data, size_t count,
                       Package *out);
 Status package_read(Arena *arena, const char *path, Package *out);  /* data lives in the arena */
 const char *package_text(const Package *package, const char *name); /* NULL: none */
 
-/* Host tensor (row-major, the binding's precision) <-> the binding's raw slices. */
+/* Host tensor (row-major, the binding's precision) <-> the binding's raw slices; an error for
+ * bindings without a layout (packages of other writers). */
+bool binding_has_layout(const PackageBinding *binding);
 Status binding_pack(const PackageBinding *binding, const void *logical, uint8_t *raw);
 Status binding_unpack(const PackageBinding *binding, const uint8_t *raw, void *logical);
 uint64_t binding_raw_bytes(const PackageBinding *binding);

@@ -1,7 +1,9 @@
 /* wire.cpp - Cap'n Proto messages of packages (schemas/application.capnp).
  *
- * The library has no C interface; this is the only C++ of the project. It maps fields one to one
- * and decides nothing: the rules are in check.c. Exceptions of the library end here as errors. */
+ * The library has no C interface; this is the only C++ of the project. It maps fields one to one;
+ * the rules are in check.c, but for those of fields that a Package does not hold (host pages,
+ * configuration writes, profile plans), which are checked here as they pass. Exceptions of the
+ * library end here as errors. */
 extern "C" {
 #include "package/wire.h"
 }
@@ -60,6 +62,8 @@ void put_binding(Binding::Builder out, const PackageBinding &binding)
         slices[i].setFileOffset(binding.slices[i].file_offset);
         slices[i].setSize(binding.slices[i].bytes);
     }
+    if (!binding_has_layout(&binding))
+        return;
     json_t *format = format_to_json(&binding.format);
     char *text = json_dumps(format, JSON_COMPACT | JSON_PRESERVE_ORDER);
     out.setLayout(text);
@@ -155,12 +159,98 @@ void put_application(Application::Builder out, const Package &package)
     put_extensions(out, package);
 }
 
+/* The message is built where the file will be: one segment in one large buffer behind the framing
+ * word (segments - 1, words). The estimate is generous, untouched pages cost nothing. */
+class FileMessage : public capnp::MessageBuilder
+{
+  public:
+    explicit FileMessage(size_t words)
+        : words(words), buffer(static_cast<capnp::word *>(xcalloc(words + 2, sizeof(capnp::word))))
+    {
+    }
+    ~FileMessage() noexcept(false) override
+    {
+        free(buffer);
+    }
+    kj::ArrayPtr<capnp::word> allocateSegment(uint32_t minimum) override
+    {
+        KJ_REQUIRE(!used && minimum <= words, "the package's size was estimated too small");
+        used = true;
+        return kj::arrayPtr(buffer + 1, words);
+    }
+    Bytes take() /* the finished file; the buffer changes hands */
+    {
+        auto segments = getSegmentsForOutput();
+        uint32_t framing[2] = {0, static_cast<uint32_t>(segments[0].size())};
+        memcpy(buffer, framing, sizeof framing);
+        Bytes out = {reinterpret_cast<uint8_t *>(buffer), (segments[0].size() + 1) * 8};
+        buffer = nullptr;
+        return out;
+    }
+
+  private:
+    size_t words;
+    capnp::word *buffer;
+    bool used = false;
+};
+
+size_t text_words(const char *text)
+{
+    return strlen(text) / 8 + 2;
+}
+
+size_t binding_words(const PackageBinding *bindings, uint32_t count)
+{
+    size_t words = 0;
+    for (uint32_t i = 0; i < count; i++)
+        words += 256 + text_words(bindings[i].name) + 4 * (size_t)bindings[i].slice_count;
+    return words;
+}
+
+/* An upper bound: structs and pointers of an item never take more than 16 words. */
+size_t package_words(const Package &package)
+{
+    size_t words = 1024 + text_words(package.compiler_version);
+    for (uint32_t t = 0; t < package.tile_count; t++) {
+        words += 16;
+        for (uint32_t s = 0; s < package.tiles[t].segment_count; s++)
+            words += 16 + package.tiles[t].segments[s].data_bytes / 8;
+    }
+    words += binding_words(package.inputs, package.input_count);
+    words += binding_words(package.outputs, package.output_count);
+    words += binding_words(package.weights, package.weight_count);
+    for (uint32_t i = 0; i < package.call_count; i++)
+        words += 16 + text_words(package.calls[i].name);
+    for (uint32_t i = 0; i < package.symbol_count; i++)
+        words += 16 + text_words(package.symbols[i].name);
+    for (uint32_t i = 0; i < package.region_count; i++)
+        words += 16 + text_words(package.regions[i].name);
+    for (uint32_t i = 0; i < package.phase_count; i++)
+        words += 16 + text_words(package.phases[i].operation);
+    for (uint32_t i = 0; i < package.text_count; i++)
+        words += 16 + text_words(package.texts[i].name) + text_words(package.texts[i].text);
+    for (uint32_t i = 0; i < package.allocation_count; i++)
+        words += 16 + text_words(package.allocations[i].name);
+    return words;
+}
+
 /* ---- reading ---- */
 
 template <typename T> T *arena_list(Arena *arena, uint32_t count)
 {
     return static_cast<T *>(arena_alloc(arena, array_bytes(count, sizeof(T)), alignof(T)));
 }
+
+/* A map that goes away when the library throws. */
+struct OwnedMap : Map {
+    OwnedMap() : Map()
+    {
+    }
+    ~OwnedMap()
+    {
+        map_free(this);
+    }
+};
 
 const char *take_text(Arena *arena, capnp::Text::Reader text)
 {
@@ -198,6 +288,8 @@ void take_tiles(Arena *arena, Application::Reader in, Package *out)
 Status take_format(Arena *arena, Binding::Reader in, PackageBinding *out)
 {
     auto text = in.getLayout();
+    if (text.size() == 0) /* another writer's */
+        return STATUS_OK;
     JsonPlace place;
     const char *name = arena_printf(arena, "layout of %s", out->name);
     TRY(json_open(arena, name, text.cStr(), text.size(), &place));
@@ -236,18 +328,102 @@ Status take_bindings(Arena *arena, capnp::List<Binding>::Reader in, PackageBindi
     return STATUS_OK;
 }
 
-void take_calls(Arena *arena, HostExchange::Reader in, Package *out)
+/* page index -> size + 1 */
+Status take_pages(HostExchange::Reader in, Map *sizes)
+{
+    bool added;
+    for (auto page : in.getPages()) {
+        uint64_t *size = map_at(sizes, page.getIndex(), &added);
+        if (!added)
+            return status_error("hostExchange: page %u stands twice", page.getIndex());
+        *size = page.getSize() + 1;
+    }
+    for (uint32_t index : in.getAttachOrder())
+        if (!map_find(sizes, index))
+            return status_error("hostExchange: attachOrder names page %u, which is missing", index);
+    return STATUS_OK;
+}
+
+Status check_host_slices(const char *call, capnp::List<HostSlice>::Reader slices,
+                         capnp::List<uint32_t>::Reader ends, const Map *sizes)
+{
+    for (auto slice : slices) {
+        const uint64_t *page = map_find(sizes, slice.getPage());
+        if (!page)
+            return status_error("call %s: page %u is missing", call, slice.getPage());
+        if (slice.getSize() > *page - 1 || slice.getPageOffset() > *page - 1 - slice.getSize())
+            return status_error("call %s: a slice reaches beyond page %u", call, slice.getPage());
+    }
+    uint32_t last = 0;
+    for (uint32_t end : ends) {
+        if (end <= last)
+            return status_error("call %s: batch ends do not increase", call);
+        last = end;
+    }
+    if (last != slices.size())
+        return status_error("call %s: batches end at %u of %u slices", call, last, slices.size());
+    return STATUS_OK;
+}
+
+Status take_calls(Arena *arena, HostExchange::Reader in, const Map *sizes, Package *out)
 {
     out->startup_mark = in.getStartupMark();
     auto calls = in.getCalls();
     out->call_count = calls.size();
     out->calls = arena_list<PackageCall>(arena, calls.size());
+    const uint64_t *command = map_find(sizes, in.getCommandPage());
+    if (calls.size() && (!command || *command - 1 < 4 || in.getCommandOffset() > *command - 1 - 4))
+        return status_error("hostExchange: the command word is in no page");
     for (uint32_t i = 0; i < calls.size(); i++) {
-        out->calls[i].name = take_text(arena, calls[i].getName());
-        out->calls[i].command = calls[i].getCommand();
-        out->calls[i].phases = calls[i].getPhases();
-        out->calls[i].invocations = calls[i].getInvocations();
+        PackageCall &call = out->calls[i];
+        call.name = take_text(arena, calls[i].getName());
+        call.command = calls[i].getCommand();
+        call.phases = calls[i].getPhases();
+        call.invocations = calls[i].getInvocations();
+        TRY(check_host_slices(call.name, calls[i].getInputs(), calls[i].getInputBatchEnds(),
+                              sizes));
+        TRY(check_host_slices(call.name, calls[i].getOutputs(), calls[i].getOutputBatchEnds(),
+                              sizes));
     }
+    return STATUS_OK;
+}
+
+Status take_host_exchange(Arena *arena, HostExchange::Reader in, Package *out)
+{
+    OwnedMap sizes;
+    TRY(take_pages(in, &sizes));
+    return take_calls(arena, in, &sizes, out);
+}
+
+Status check_config_writes(Application::Reader in)
+{
+    OwnedMap offsets;
+    for (auto write : in.getDeviceConfigWrites()) {
+        bool added;
+        map_at(&offsets, write.getOffset(), &added);
+        if (!added || write.getOffset() % 4)
+            return status_error("deviceConfigWrites: offset %#x stands twice or is no multiple "
+                                "of 4",
+                                write.getOffset());
+    }
+    return STATUS_OK;
+}
+
+Status check_profile_plans(Application::Reader in, const Package *package)
+{
+    OwnedMap plans; /* physical tile -> plans so far */
+    for (uint32_t t = 0; t < package->tile_count; t++)
+        *map_at(&plans, package->tiles[t].physical, nullptr) = 0;
+    for (auto plan : in.getProfileTiles()) {
+        uint32_t tile = plan.getPhysicalTile(), index = 0;
+        if (!map_find(&plans, tile) || (*map_at(&plans, tile, nullptr))++)
+            return status_error("profileTiles: physical tile %u is missing or stands twice", tile);
+        for (auto step : plan.getSteps())
+            if (step.getLocalIndex() != index++)
+                return status_error("profileTiles: physical tile %u: step %u has index %u", tile,
+                                    index - 1, step.getLocalIndex());
+    }
+    return STATUS_OK;
 }
 
 void take_debug_map(Arena *arena, Application::Reader in, Package *out)
@@ -329,7 +505,9 @@ Status take_application(Arena *arena, Application::Reader in, Package *out)
     TRY(take_bindings(arena, in.getInputs(), &out->inputs, &out->input_count));
     TRY(take_bindings(arena, in.getOutputs(), &out->outputs, &out->output_count));
     TRY(take_bindings(arena, in.getWeights(), &out->weights, &out->weight_count));
-    take_calls(arena, in.getHostExchange(), out);
+    TRY(take_host_exchange(arena, in.getHostExchange(), out));
+    TRY(check_config_writes(in));
+    TRY(check_profile_plans(in, out));
     take_debug_map(arena, in, out);
     take_extensions(arena, in, out);
     return STATUS_OK;
@@ -340,15 +518,9 @@ Status take_application(Arena *arena, Application::Reader in, Package *out)
 extern "C" Status wire_encode(const Package *package, Bytes *out)
 {
     try {
-        capnp::MallocMessageBuilder message(1 << 20);
+        FileMessage message(package_words(*package));
         put_application(message.initRoot<Application>(), *package);
-        auto segments = message.getSegmentsForOutput();
-        size_t bytes = capnp::computeSerializedSizeInWords(segments) * sizeof(capnp::word);
-        uint8_t *data = static_cast<uint8_t *>(xmalloc(bytes + 1));
-        kj::ArrayOutputStream stream(kj::arrayPtr(data, bytes));
-        capnp::writeMessage(stream, segments);
-        data[bytes] = 0;
-        *out = Bytes{data, bytes};
+        *out = message.take();
         return STATUS_OK;
     } catch (const kj::Exception &problem) {
         return status_error("package: %s", problem.getDescription().cStr());
