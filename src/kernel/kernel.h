@@ -33,6 +33,8 @@ typedef enum KernelFamily {
     KERNEL_UNPACK,
     KERNEL_COPY,
     KERNEL_FILL_ZERO,
+    KERNEL_MOMENTS,
+    KERNEL_APPLY_NORM,
     KERNEL_FAMILIES
 } KernelFamily;
 
@@ -73,6 +75,12 @@ enum { /* PACK: row-major [matrices, rows, columns] F16, row pitch in elements -
 enum { /* COPY: rows of bytes with pitches; everything a multiple of 4; out and in do not overlap */
        COPY_ROWS, COPY_ROW_BYTES, COPY_OUT_PITCH, COPY_IN_PITCH };
 enum { FILL_BYTES };
+enum { /* MOMENTS: mean and variance of row-major rows, F32 [rows, 2]; operands out, x, or (add = 1: x = a +
+          b) out, sum, a, b */
+       MOMENTS_ROWS, MOMENTS_COLUMNS, MOMENTS_ADD };
+enum { /* APPLY_NORM: layer norm of a tile's slice of columns from the moments of all slices, F32 [parts,
+          rows, 2], all slices equally wide; operands out, x, moments, scale, bias */
+       APPLY_NORM_ROWS, APPLY_NORM_COLUMNS, APPLY_NORM_PARTS, APPLY_NORM_EPSILON_BITS };
 
 typedef struct KernelSpec {
     uint16_t family;

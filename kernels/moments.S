@@ -1,0 +1,99 @@
+/* moments.S - mean and variance of rows, F32 [rows][2], for a layer norm whose rows are spread over tiles.
+ * With MOMENTS_ADD x is a + b, rounded to half, and is stored too.
+ *
+ * norm.inc has the method. One launch when a worker has whole rows (PARTS = 1), else two: in the second
+ * worker w combines the slices of rows w, w + 6, ... */
+.include "launch.inc"
+
+.set PARTS, MOMENTS_PARTS
+.set ROWS, MOMENTS_ROWS
+.set COLUMNS, MOMENTS_COLUMNS
+.set RECIPROCAL, MOMENTS_RECIPROCAL
+.set ADD, MOMENTS_ADD
+.set STORE_D, 0
+.if ADD
+    .set OPERANDS, 4
+.else
+    .set OPERANDS, 2
+.endif
+.set FRAME_STATISTICS, OPERANDS * 4
+
+.macro LOAD_OPERANDS
+    ld32 $m2, $mvertex_base, $mzero, 0 // moments
+    ld32 $m3, $mvertex_base, $mzero, 1 // x, or the sum
+.endm
+.include "norm.inc"
+
+.section .text.ipu_moments, "ax"
+.globl ipu_moments
+.type ipu_moments, @function
+.supervisor
+.align 8
+ipu_moments:
+.if PARTS == 1
+    LAUNCH_ONCE OPERANDS, FRAME, worker
+.else
+    OPEN_FRAME OPERANDS, FRAME, worker
+    runall $m0, $m1, 0
+    setzi $m0, combine
+    sync 2
+    runall $m0, $m1, 0
+    sync 2
+    br $m10
+.endif
+
+.worker
+.align 8
+worker:
+    FIND_SLICE
+.if PARTS == 1
+    shl $m4, $m1, 3 // of the row's moments
+.endif
+.align 8
+row:
+    SLICE_STATISTICS
+.if PARTS > 1
+    st32 $a0, $m11, $m10, SECOND / 4
+.else
+    mov $a1, $a0
+    f32add $a0, $a4, $a6 // the mean again, exactly
+    st64 $a0:1, $m2, $m4, 0
+    .if ROUNDS > 1
+    add $m4, $m4, 6 * 8
+    .endif
+.endif
+    NEXT_ROW row
+done:
+    exitz $mzero
+
+.if PARTS > 1
+.align 8
+combine:
+    get $m9, $WSR
+    ld32 $m2, $mvertex_base, $mzero, 0
+    shl $m4, $m9, 3
+    mul $m11, $m9, STATISTICS
+    add $m11, $m11, $mvertex_base
+    add $m11, $m11, FRAME_STATISTICS
+    setzi $m0, 0
+    .if ROWS < 6
+    cmpult $m9, $m9, ROWS
+    brz $m9, done
+    .elseif ROWS % 6
+    cmpult $m9, $m9, ROWS % 6
+    add $m9, $m9, ROWS / 6 - 1
+    .else
+    setzi $m9, ROWS / 6 - 1
+    .endif
+next:
+    COMBINE
+    mov $a7, $a0
+    st64 $a6:7, $m2, $m4, 0
+    .if ROWS > 6
+    add $m4, $m4, 6 * 8
+    add $m11, $m11, 6 * STATISTICS
+    brnzdec $m9, next
+    .endif
+    exitz $mzero
+.endif
+.size ipu_moments, . - ipu_moments
