@@ -18,6 +18,7 @@ typedef struct Clock {  /* of a supervisor, from the issue of the kernel's first
     uint64_t now;       /* earliest issue of the next instruction */
     uint64_t last_exit; /* issue of the last bundle of the last worker */
     uint64_t free_at[TILE_WORKERS]; /* slot s is the supervisor's from this cycle on */
+    bool uneven;                    /* workers of a launch took different times */
 } Clock;
 
 typedef struct KernelFamilyInfo {
@@ -49,7 +50,7 @@ void clock_issue(Clock *clock, uint32_t count);
  * instructions between are taken as issued back to back. */
 void clock_depend(Clock *clock, uint32_t back);
 void clock_at_least(Clock *clock, uint64_t cycle); /* waits for a result */
-void clock_branch(Clock *clock); /* taken branch, call, return */
+void clock_branch(Clock *clock);                   /* taken branch, call, return */
 /* runall; worker w executes bundles[w] slots, exit included. */
 void clock_launch(Clock *clock, const uint64_t bundles[TILE_WORKERS]);
 void clock_sync(Clock *clock); /* sync 2 */

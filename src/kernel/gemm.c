@@ -29,7 +29,7 @@ static void deal_packed(Product *s)
     s->spread = blocks == 1;
 }
 
-static Product shape_of(const KernelSpec *spec)
+static Product product_of(const KernelSpec *spec)
 {
     Product s = {.rows = (uint32_t)spec->p[GEMM_ROWS],
                  .f8 = spec->p[GEMM_PRECISION] == F8F143,
@@ -67,7 +67,7 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     if (spec->p[GEMM_PACKED])
         TRY(spec_range(spec, GEMM_ROWS, 16, 96, 16)); /* one block of 16 rows a worker at most */
 
-    Product s = shape_of(spec);
+    Product s = product_of(spec);
     uint32_t inner = (uint32_t)spec->p[GEMM_INNER], columns = (uint32_t)spec->p[GEMM_COLUMNS];
     Precision precision = f8 ? PRECISION_F8 : PRECISION_F16;
     Order packed = {.kind = ORDER_TRANSPOSED_RIGHT};
@@ -187,15 +187,52 @@ static Bodies bodies_of(const Product *s)
                     .final = {fresh, 2, 0, 0, 0, false}};
 }
 
-static void launch(const Product *s, Clock *clock, const Body *body)
+/* From one sync to the next: weights, launch, join. What the supervisor does between launch and
+ * sync is hidden in the join, so only the position against the slots matters; it is worked out when
+ * it is met first. */
+typedef struct Step {
+    Body body;
+    uint64_t cycles[TILE_WORKERS]; /* by the first cycle modulo 6; 0: not known yet */
+} Step;
+
+static void take_step(const Product *s, Clock *clock, Step *step)
 {
-    uint64_t bundles[TILE_WORKERS];
-    for (uint32_t w = 0; w < TILE_WORKERS; w++) {
-        uint32_t place = s->per_block == 3 ? w % 3 : w;
-        bundles[w] = body_slots(s, body, place >= s->long_workers);
+    uint64_t begin = clock->now, *known = &step->cycles[begin % TILE_WORKERS];
+    if (!*known) {
+        uint64_t bundles[TILE_WORKERS];
+        for (uint32_t w = 0; w < TILE_WORKERS; w++) {
+            uint32_t place = s->per_block == 3 ? w % 3 : w;
+            bundles[w] = body_slots(s, &step->body, place >= s->long_workers);
+        }
+        clock_issue(clock, s->interleaved ? 32 : 64);
+        clock_launch(clock, bundles);
+        clock_sync(clock);
+        *known = clock->now - begin;
     }
-    clock_issue(clock, s->interleaved ? 32 : 64);
-    clock_launch(clock, bundles);
+    clock->now = begin + *known;
+    clock->last_exit = clock->now - TIMING_LOCAL_SYNC; /* and no worker is left */
+}
+
+/* The same `count` times: positions repeat within six, and with them whole periods. */
+static void take_steps(const Product *s, Clock *clock, Step *step, uint32_t count)
+{
+    uint64_t begin[TILE_WORKERS] = {0};
+    uint32_t index[TILE_WORKERS] = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t phase = (uint32_t)(clock->now % TILE_WORKERS);
+        if (begin[phase]) {
+            uint32_t period = i - index[phase], times = (count - i) / period;
+            clock->now += times * (clock->now - begin[phase]);
+            i += times * period;
+            if (i == count)
+                break;
+            begin[phase] = 0;
+        } else {
+            begin[phase] = clock->now;
+            index[phase] = i;
+        }
+        take_step(s, clock, step);
+    }
 }
 
 /* From entry to the first sync. */
@@ -222,68 +259,27 @@ static void clock_entry(const Product *s, Clock *clock)
     clock_issue(clock, 2 + (turns > 0 ? 1 + both : 0));
 }
 
-/* `count` launches of the panel loop, the first with another body. The clock only depends on its
- * position against the slots, so equal positions repeat. */
-static void clock_panels(const Product *s, Clock *clock, const Body *first, const Body *middle,
-                         uint32_t count)
-{
-    uint64_t at[TILE_WORKERS] = {0};
-    uint32_t index[TILE_WORKERS];
-    for (uint32_t i = 0; i < count; i++) {
-        if (i > 1) {
-            uint32_t phase = (uint32_t)(clock->now % TILE_WORKERS);
-            if (at[phase]) { /* whole periods at once */
-                uint64_t period = clock->now - at[phase];
-                uint32_t panels = i - index[phase], times = (count - 1 - i) / panels;
-                clock->now += times * period;
-                clock->last_exit += times * period;
-                for (uint32_t w = 0; w < TILE_WORKERS; w++)
-                    clock->free_at[w] += times * period;
-                i += times * panels;
-                memset(at, 0, sizeof at);
-            } else {
-                at[phase] = clock->now;
-                index[phase] = i;
-            }
-        }
-        clock_sync(clock);
-        launch(s, clock, i == 0 ? first : middle);
-        if (i + 1 < count) { /* mov, brnzdec */
-            clock_issue(clock, 1);
-            clock_branch(clock);
-        } else {
-            clock_issue(clock, 0);
-        }
-    }
-}
-
 static void cycles(const KernelSpec *spec, Clock *clock)
 {
-    Product s = shape_of(spec);
+    Product s = product_of(spec);
     Bodies bodies = bodies_of(&s);
+    Step first = {.body = bodies.first}, again = {.body = bodies.again};
+    Step middle = {.body = bodies.middle}, last = {.body = bodies.last};
+    Step final = {.body = bodies.final};
     uint32_t turns = s.groups == 1 ? s.column_groups - 1 : s.groups - 1;
     clock_entry(&s, clock);
-    for (uint32_t group = 0; turns > 0; group++) {
-        clock_panels(&s, clock, group == 0 ? &bodies.first : &bodies.again, &bodies.middle, turns);
-        clock_issue(clock, turns > 1 ? 2 : 0); /* mov, brnzdec falls through */
-        if (s.groups == 1 || s.column_groups == 1)
-            break;
-        if (group == s.column_groups - 1) { /* brz */
-            clock_branch(clock);
-            break;
-        }
-        clock_issue(clock, 1);
-        clock_sync(clock);
-        launch(&s, clock, &bodies.last);
-        clock_issue(clock, turns > 1 ? 3 : 2);
-        clock_branch(clock);
-    }
+    if (turns > 0)
+        clock_sync(clock); /* nobody runs yet */
+    take_step(&s, clock, &first);
     if (turns > 0) {
-        clock_issue(clock, 1);
-        clock_sync(clock);
+        take_steps(&s, clock, &middle, turns - 1);
+        for (uint32_t group = 1; s.groups > 1 && group < s.column_groups; group++) {
+            take_step(&s, clock, &last);
+            take_step(&s, clock, &again);
+            take_steps(&s, clock, &middle, turns - 1);
+        }
+        take_step(&s, clock, &final);
     }
-    launch(&s, clock, turns > 0 ? &bodies.final : &bodies.first);
-    clock_sync(clock);
     clock_branch(clock);
 }
 
@@ -338,7 +334,7 @@ static size_t product_offset(const Product *s, uint32_t row, uint32_t column)
 
 static void reference(const KernelSpec *spec, void *const *operands)
 {
-    Product s = shape_of(spec);
+    Product s = product_of(spec);
     uint8_t *product = operands[0];
     const uint8_t *left = operands[1], *weights = operands[2];
     double scale = ldexp(1.0, spec->p[GEMM_SCALE]);

@@ -44,7 +44,6 @@ const char *kernel_parameter_name(KernelFamily family, uint32_t index)
 static void name_variant(KernelContract *contract)
 {
     size_t used = strlen(contract->symbol), size = sizeof contract->symbol;
-    ContentKey key = content_key(contract->defines, sizeof contract->defines);
     char *end = contract->symbol + used;
     for (uint32_t i = 0; i < contract->define_count && used < size; i++) {
         int64_t value = contract->defines[i].value;
@@ -52,8 +51,10 @@ static void name_variant(KernelContract *contract)
             (size_t)snprintf(contract->symbol + used, size - used, value < 0 ? "_m%lld" : "_%lld",
                              (long long)(value < 0 ? -value : value));
     }
-    if (used >= size)
+    if (used >= size) {
+        ContentKey key = content_key(contract->defines, sizeof contract->defines);
         snprintf(end, size - (size_t)(end - contract->symbol), "_%s", key.hex);
+    }
 }
 
 Status kernel_contract(const KernelSpec *spec, KernelContract *out)
@@ -81,6 +82,8 @@ uint64_t kernel_cycles(const KernelSpec *spec)
         info->cycles(spec, &clock);
         if (clock.now - phase > worst)
             worst = clock.now - phase;
+        if (!clock.uneven) /* then the position does not matter */
+            break;
     }
     return worst;
 }
@@ -202,6 +205,7 @@ void clock_launch(Clock *clock, const uint64_t bundles[TILE_WORKERS])
         uint64_t start = first + (w + TILE_WORKERS - first % TILE_WORKERS) % TILE_WORKERS;
         uint64_t exit = start + TILE_WORKERS * (bundles[w] - 1);
         clock->free_at[w] = exit + 1;
+        clock->uneven |= bundles[w] != bundles[0];
         if (exit > clock->last_exit)
             clock->last_exit = exit;
     }
