@@ -166,9 +166,15 @@ Status spec_range(const KernelSpec *spec, uint32_t index, int64_t low, int64_t h
 
 static uint64_t next_free_cycle(const Clock *clock, uint64_t cycle)
 {
-    while (cycle < clock->free_at[cycle % TILE_WORKERS])
-        cycle++;
-    return cycle;
+    if (cycle > clock->last_exit)
+        return cycle;
+    uint64_t earliest = UINT64_MAX;
+    for (uint32_t slot = 0; slot < TILE_WORKERS; slot++) {
+        uint64_t from = cycle > clock->free_at[slot] ? cycle : clock->free_at[slot];
+        from += (slot + TILE_WORKERS - from % TILE_WORKERS) % TILE_WORKERS;
+        earliest = from < earliest ? from : earliest;
+    }
+    return earliest;
 }
 
 void clock_issue(Clock *clock, uint32_t count)
