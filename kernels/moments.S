@@ -8,7 +8,6 @@
 .set PARTS, MOMENTS_PARTS
 .set ROWS, MOMENTS_ROWS
 .set COLUMNS, MOMENTS_COLUMNS
-.set RECIPROCAL, MOMENTS_RECIPROCAL
 .set ADD, MOMENTS_ADD
 .set STORE_D, 0
 .if ADD
@@ -21,6 +20,9 @@
 .macro LOAD_OPERANDS
     ld32 $m2, $mvertex_base, $mzero, 0 // moments
     ld32 $m3, $mvertex_base, $mzero, 1 // x, or the sum
+.if PARTS == 1
+    shl $m4, $m0, 3 // of the row's moments
+.endif
 .endm
 .include "norm.inc"
 
@@ -46,54 +48,54 @@ ipu_moments:
 .align 8
 worker:
     FIND_SLICE
-.if PARTS == 1
-    shl $m4, $m1, 3 // of the row's moments
-.endif
 .align 8
 row:
     SLICE_STATISTICS
 .if PARTS > 1
-    st32 $a0, $m11, $m10, SECOND / 4
+    st32 $a0, $m11, $m9, (FRAME_STATISTICS + SECOND) / 4
 .else
-    mov $a1, $a0
-    f32add $a0, $a4, $a6 // the mean again, exactly
-    st64 $a0:1, $m2, $m4, 0
+    f32add $a6, $a4, $a6 // -mean again, exactly
+    mov $a7, $a0
+    f32v2sub $a6:7, $azeros, $a6:7
+    st64 $a6:7, $m2, $m4, 0
     .if ROUNDS > 1
     add $m4, $m4, 6 * 8
     .endif
 .endif
-    NEXT_ROW row
+    NEXT_ROW row, 0
 done:
     exitz $mzero
 
 .if PARTS > 1
 .align 8
 combine:
-    get $m9, $WSR
+    get $m1, $WSR
     ld32 $m2, $mvertex_base, $mzero, 0
-    shl $m4, $m9, 3
-    mul $m11, $m9, STATISTICS
+    shl $m4, $m1, 3
+    mul $m11, $m1, STATISTICS
     add $m11, $m11, $mvertex_base
-    add $m11, $m11, FRAME_STATISTICS
-    setzi $m0, 0
+    setzi $m9, 0
+    setzi $m10, constants
     .if ROWS < 6
-    cmpult $m9, $m9, ROWS
-    brz $m9, done
+    cmpult $m1, $m1, ROWS
+    brz $m1, done
     .elseif ROWS % 6
-    cmpult $m9, $m9, ROWS % 6
-    add $m9, $m9, ROWS / 6 - 1
-    .else
-    setzi $m9, ROWS / 6 - 1
+    cmpult $m1, $m1, ROWS % 6
+    add $m1, $m1, ROWS / 6 - 1
+    .elseif ROWS > 6
+    setzi $m1, ROWS / 6 - 1
     .endif
-next:
+next: // accumulators are zero after the first launch, and again after each row
     COMBINE
     mov $a7, $a0
+    f32v2sub $a6:7, $azeros, $a6:7
     st64 $a6:7, $m2, $m4, 0
     .if ROWS > 6
     add $m4, $m4, 6 * 8
     add $m11, $m11, 6 * STATISTICS
-    brnzdec $m9, next
+    brnzdec $m1, next
     .endif
     exitz $mzero
 .endif
+    NORM_CONSTANTS MOMENTS_RECIPROCAL | 0x80000000, 0
 .size ipu_moments, . - ipu_moments

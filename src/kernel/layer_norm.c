@@ -4,7 +4,7 @@
 
 static uint64_t normalise(const NormShape *s)
 {
-    return 21 + (s->quads > 2 ? 1 + 4 * (uint64_t)(s->quads - 2) : 0);
+    return 17 + (s->quads > 2 ? 1 + 3 * (uint64_t)(s->quads - 2) : 0);
 }
 
 static void cycles_with(const NormShape *s, Clock *clock)
@@ -17,9 +17,9 @@ static void cycles_with(const NormShape *s, Clock *clock)
         entry += leaves ? 0 : entry % 2; /* .align 8 */
         uint64_t row = norm_slice_statistics(s) + norm_next_row(s);
         first[w] = entry + rows * (row + (s->parts > 1 ? 1 : normalise(s))) + 1;
-        if (s->rows <= s->teams)
+        if (s->rows <= s->teams) /* the registers are still there */
             entry = s->rows < s->teams ? (leaves ? 1 : 2) : 0;
-        uint64_t centre = 3;
+        uint64_t centre = 3 + (s->rows > s->teams ? 2 : 0);
         second[w] = entry + rows * (norm_combine(s) + centre + normalise(s) + norm_next_row(s)) + 1;
     }
     clock_open_frame(clock, s->operands);
@@ -67,6 +67,9 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
         out->operands[1].in_place = 2; /* the sum in a; the result could not be there as well */
     else
         out->operands[0].in_place = 1;
+    contract_separate(out, 0, s.adds ? 4 : 2); /* result (for d) and scale are loaded together */
+    if (s.adds)
+        contract_separate(out, 2, 3);
     out->stack_bytes = norm_frame_bytes(&s);
     contract_define(out, "LAYER_NORM_ROWS", spec->p[LAYER_NORM_ROWS]);
     contract_define(out, "LAYER_NORM_COLUMNS", spec->p[LAYER_NORM_COLUMNS]);
@@ -92,11 +95,10 @@ static void normalise_row(const NormShape *s, const Slice *slices, float epsilon
                           const void *scale, const void *bias)
 {
     Slice row = norm_row(s, slices);
-    float root = (float)(1 / sqrt((double)(row.variance + epsilon)));
-    double factor = half_round(-(double)root);
+    double factor = half_round((float)(1 / sqrt((double)(epsilon - row.minus_variance))));
     for (uint32_t c = 0; c < s->columns; c++) {
-        double away = half_round((double)(row.mean - slices[c / 4 % s->parts].centre));
-        double d = half_of(out, c);
+        float centre = slices[c / 4 % s->parts].minus_centre;
+        double away = half_round((double)(row.minus_mean - centre)), d = half_of(out, c);
         double n = half_round((float)((long double)factor * d + (long double)factor * away));
         half_set(out, c, half_round(n * half_of(scale, c)) + half_of(bias, c));
     }

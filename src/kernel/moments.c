@@ -7,17 +7,16 @@ static void cycles_with(const NormShape *s, Clock *clock)
     bool many = s->rows > TILE_WORKERS;
     for (uint32_t w = 0; w < TILE_WORKERS; w++) {
         bool leaves;
-        uint64_t entry = norm_find_slice(s, 2, w / s->parts, &leaves);
-        entry += leaves ? 0 : s->parts == 1; /* place of the moments */
-        entry += leaves ? 0 : entry % 2;     /* .align 8 */
-        uint64_t store = s->parts > 1 ? 1 : 3 + (s->rows > s->teams);
+        uint64_t entry = norm_find_slice(s, s->parts == 1 ? 3 : 2, w / s->parts, &leaves);
+        entry += leaves ? 0 : entry % 2; /* .align 8 */
+        uint64_t store = s->parts > 1 ? 1 : 4 + (s->rows > s->teams);
         first[w] = entry +
                    norm_rows_of_team(s, w / s->parts) *
                        (norm_slice_statistics(s) + store + norm_next_row(s)) +
                    1;
         uint64_t rows = share_of_worker(s->rows, w);
-        second[w] = 7 + (s->rows % TILE_WORKERS ? 2 : 1) +
-                    rows * (norm_combine(s) + 2 + (many ? 3 : 0)) + 1;
+        second[w] = 7 + (s->rows % TILE_WORKERS ? 2 : many) +
+                    rows * (norm_combine(s) + 3 + (many ? 3 : 0)) + 1;
     }
     clock_open_frame(clock, s->operands);
     clock_launch(clock, first);
@@ -56,6 +55,7 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     if (s.adds) {
         contract_operand(out, "b", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
         out->operands[1].in_place = 2;
+        contract_separate(out, 2, 3); /* loaded together */
     }
     out->stack_bytes = norm_frame_bytes(&s);
     contract_define(out, "MOMENTS_ROWS", spec->p[MOMENTS_ROWS]);
@@ -89,8 +89,8 @@ static void reference(const KernelSpec *spec, void *const *operands)
         for (uint32_t part = 0; part < s.parts; part++)
             slices[part] = norm_slice(&s, part, x, NULL);
         Slice row = norm_row(&s, slices);
-        moments[2 * r] = row.mean;
-        moments[2 * r + 1] = row.variance;
+        moments[2 * r] = 0 - row.minus_mean;
+        moments[2 * r + 1] = 0 - row.minus_variance;
     }
 }
 

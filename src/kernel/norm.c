@@ -47,21 +47,24 @@ uint64_t norm_rows_of_team(const NormShape *s, uint32_t team)
 
 uint64_t norm_find_slice(const NormShape *s, uint32_t loads, uint32_t team, bool *leaves)
 {
-    static const uint8_t part_and_team[] = {[1] = 2, [2] = 2, [3] = 4, [6] = 1};
-    bool rest = s->rows % s->teams != 0;
-    uint64_t slots = 1u + loads + part_and_team[s->parts] + (rest ? 2 : 1);
+    static const uint8_t part_and_team[] = {[1] = 0, [2] = 2, [3] = 4, [6] = 0};
+    static const uint8_t place[] = {[1] = 2, [2] = 6, [3] = 6, [6] = 4};
+    bool rest = s->rows % s->teams != 0, loops = s->rows > s->teams;
+    uint64_t slots = 1u + loads + part_and_team[s->parts] + (rest ? 2 : loops);
     *leaves = norm_rows_of_team(s, team) == 0;
-    return *leaves ? slots : slots + (s->parts > 1 ? 6 : 1);
+    return *leaves ? slots : slots + place[s->parts];
 }
 
 uint64_t norm_slice_statistics(const NormShape *s)
 {
-    return s->adds ? 19 + 5 * (uint64_t)s->quads : 21 + 3 * (uint64_t)s->quads;
+    uint64_t sum =
+        s->adds ? 2 * (uint64_t)s->quads + 10 + (s->parts > 1 ? 3 : 0) : (uint64_t)s->quads + 6;
+    return sum + 5 + 2 * (uint64_t)s->quads + 6;
 }
 
 uint64_t norm_combine(const NormShape *s)
 {
-    return s->parts == 6 ? 21 : s->parts == 3 ? 17 : 13;
+    return s->parts == 6 ? 18 : s->parts == 3 ? 14 : 10;
 }
 
 uint64_t norm_next_row(const NormShape *s)
@@ -69,10 +72,11 @@ uint64_t norm_next_row(const NormShape *s)
     return s->rows > s->teams ? (s->parts > 1 ? 4 : 3) : 0;
 }
 
+/* In the device's signs: means and variances are negative until the end. */
 Slice norm_slice(const NormShape *s, uint32_t part, const uint8_t *x, uint8_t *out)
 {
     static const double ones[4] = {1, 1, 1, 1};
-    float reciprocal = norm_reciprocal(s);
+    float minus_reciprocal = -norm_reciprocal(s);
     HalfSums sums = {0}, squares = {0};
     for (uint32_t q = part; q < s->columns / 4; q += s->parts) {
         double quad[4];
@@ -80,20 +84,19 @@ Slice norm_slice(const NormShape *s, uint32_t part, const uint8_t *x, uint8_t *o
             quad[i] = half_of(x, 4 * q + i);
         half_accumulate(&sums, quad, ones);
     }
-    Slice slice = {.mean = (sums.low + sums.high) * reciprocal};
-    slice.centre = (float)half_round((double)slice.mean);
+    Slice slice = {.minus_mean = (sums.low + sums.high) * minus_reciprocal};
+    slice.minus_centre = (float)half_round((double)slice.minus_mean);
     for (uint32_t q = part; q < s->columns / 4; q += s->parts) {
         double quad[4];
         for (uint32_t i = 0; i < 4; i++) {
-            quad[i] = half_round((double)slice.centre - half_of(x, 4 * q + i));
+            quad[i] = half_round((double)slice.minus_centre + half_of(x, 4 * q + i));
             if (out)
                 half_set(out, 4 * q + i, quad[i]);
         }
         half_accumulate(&squares, quad, quad);
     }
-    float away = slice.mean - slice.centre;
-    float mean_square = (squares.low + squares.high) * reciprocal;
-    slice.variance = fmaxf(mean_square - away * away, 0);
+    float away = slice.minus_mean - slice.minus_centre;
+    slice.minus_variance = fminf((squares.low + squares.high) * minus_reciprocal + away * away, 0);
     return slice;
 }
 
@@ -104,22 +107,24 @@ Slice norm_row(const NormShape *s, const Slice *slices)
         return slices[0];
     float one_part = 1 / (float)s->parts, sum[2] = {0}, variance[2] = {0}, spread[2] = {0};
     for (uint32_t i = 0; i < s->parts; i++) {
-        sum[i % 2] = i < 2 ? slices[i].mean : sum[i % 2] + slices[i].mean;
-        variance[i % 2] = i < 2 ? slices[i].variance : variance[i % 2] + slices[i].variance;
+        sum[i % 2] = i < 2 ? slices[i].minus_mean : sum[i % 2] + slices[i].minus_mean;
+        variance[i % 2] =
+            i < 2 ? slices[i].minus_variance : variance[i % 2] + slices[i].minus_variance;
     }
     if (s->parts == 3) { /* one lane: the first two, then the third */
-        sum[0] = (slices[0].mean + slices[1].mean) + slices[2].mean;
-        variance[0] = (slices[0].variance + slices[1].variance) + slices[2].variance;
+        sum[0] = (slices[0].minus_mean + slices[1].minus_mean) + slices[2].minus_mean;
+        variance[0] =
+            (slices[0].minus_variance + slices[1].minus_variance) + slices[2].minus_variance;
         sum[1] = variance[1] = 0;
     }
-    Slice row = {.mean = (sum[0] + sum[1]) * one_part};
+    Slice row = {.minus_mean = (sum[0] + sum[1]) * one_part};
     for (uint32_t i = 0; i < s->parts; i++) {
-        float away = row.mean - slices[i].mean;
+        float away = row.minus_mean - slices[i].minus_mean;
         spread[i % 2] = (float)((double)spread[i % 2] + (double)away * away);
     }
     if (s->parts == 3)
-        row.variance = (variance[0] + (spread[0] + spread[1])) * one_part;
+        row.minus_variance = (variance[0] - (spread[0] + spread[1])) * one_part;
     else
-        row.variance = ((variance[0] + spread[0]) + (variance[1] + spread[1])) * one_part;
+        row.minus_variance = ((variance[0] - spread[0]) + (variance[1] - spread[1])) * one_part;
     return row;
 }

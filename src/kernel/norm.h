@@ -29,13 +29,13 @@ uint64_t norm_slice_statistics(const NormShape *s);
 uint64_t norm_combine(const NormShape *s);
 uint64_t norm_next_row(const NormShape *s);
 
-typedef struct Slice {
-    float mean, variance, centre; /* centre: K */
+typedef struct Slice { /* in the device's signs; centre: K */
+    float minus_mean, minus_variance, minus_centre;
 } Slice;
 
 /* Quads part, part + parts, ... of a row; d goes to out when there is one. */
 Slice norm_slice(const NormShape *s, uint32_t part, const uint8_t *x, uint8_t *out);
-/* A row's mean and variance. */
+/* A row's mean and variance, from its slices. */
 Slice norm_row(const NormShape *s, const Slice *slices);
 
 #endif
