@@ -77,6 +77,10 @@ static void test_regular_patterns(void **state)
             Result result = deliver(&pattern, false, n + s);
             uint32_t bound = n == 4 ? result.bound * 16 / 15 : result.bound;
             assert_true(result.horizon <= bound + 170);
+            /* What planners assume is near what comes out. */
+            int expected = (int)(target_phase_cost(result.bound, n == 2 ? 1 : 15) -
+                                 target_boundary_cost());
+            assert_in_range(result.horizon, expected - 30, expected + 60);
         }
     }
 }

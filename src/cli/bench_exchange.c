@@ -25,7 +25,8 @@ typedef struct ExchangeBench {
     uint32_t row_address, source_address, target_address; /* the same on all tiles */
     uint32_t row_words;                                   /* the longest row */
     double schedule_seconds;
-    uint64_t words; /* received, over all receivers */
+    uint64_t words;    /* received, over all receivers */
+    uint64_t boundary; /* cycles from the start of the programs to event 0 */
     bool delivered;
 } ExchangeBench;
 
@@ -196,6 +197,7 @@ static Status run_device(ExchangeBench *bench)
     const SimPhase *phases = sim_phases(bench->sim, &count);
     if (count != 1)
         return status_error("the device passed %u exchange phases", count);
+    bench->boundary = phases[0].event0;
     TRY(compare_words(bench));
     if (phases[0].words_received != bench->words)
         return status_error("%llu words arrived, %llu were asked for",
@@ -216,8 +218,9 @@ static void print_summary(const ExchangeBench *bench)
     uint32_t paired = 0;
     for (uint32_t m = 0; m < phase->phase->transfer_count; m++)
         paired += phase->slots[m].paired;
-    printf("messages=%u paired=%u constraints=%zu\n", phase->phase->transfer_count, paired,
-           bench->schedule.constraints.count);
+    printf("messages=%u paired=%u constraints=%zu boundaryCycles=%llu\n",
+           phase->phase->transfer_count, paired, bench->schedule.constraints.count,
+           (unsigned long long)bench->boundary);
     printf("pattern=%s tiles=%u transfers=%u words=%llu bound=%u horizon=%u rowWordsMax=%u "
            "scheduleMilliseconds=%.1f delivered=%s\n",
            o->transfers ? "file" : o->pattern, bench->program.tiles,

@@ -130,7 +130,7 @@ static bool doubleword(const Problem *problem, const Endpoint *end)
 {
     const Buffer *buffer = &problem->program->buffers.items[end->at.buffer];
     bool moves = problem->phase->in_repeat && buffer->members > 1;
-    return end->at.offset % 8 == 0 && (!moves || member_stride(buffer, end->tile) % 8 == 0);
+    return end->at.offset % 8 == 0 && (!moves || buffer_stride(buffer, end->tile) % 8 == 0);
 }
 
 /* May this receiver's pair take the message as 64-bit items? */

@@ -54,7 +54,7 @@ static uint64_t all_elements(const Problem *problem, const Endpoint *end, uint32
 {
     const Buffer *buffer = &problem->program->buffers.items[end->at.buffer];
     uint32_t members = problem->phase->in_repeat ? max_u32(buffer->members, 1) : 1;
-    uint32_t stride = members > 1 ? member_stride(buffer, end->tile) : 0;
+    uint32_t stride = members > 1 ? buffer_stride(buffer, end->tile) : 0;
     uint64_t set = 0;
     for (uint32_t i = 0; i < members; i++)
         set |= elements(address + i * stride, 4 * words);

@@ -83,12 +83,6 @@ void cut_free(CutPhase *cut);
 
 /* Buffer whose memory this one uses. */
 uint32_t buffer_root(const TileProgram *program, uint32_t buffer);
-/* Members of a sequence lie this far apart (tile.h). */
-static inline uint32_t member_stride(const Buffer *buffer, uint32_t tile)
-{
-    return round_up_u32(buffer->bytes[tile] + buffer->tail, max_u32(buffer->align, 1));
-}
-
 /* ---- order.c, tracks.c: one pass gives every message its start ---- */
 
 typedef struct Tracks Tracks; /* free intervals of all tiles, for one pass at a time */
