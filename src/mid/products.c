@@ -74,7 +74,7 @@ Status lower_gemm(Lower *l, uint32_t op)
 {
     const Operation *o = &l->graph->operations.items[op];
     const OpPlan *plan = &l->recipe->ops[op];
-    TensorType type;
+    TensorType type, stored_type;
     Mapping mapping;
     MidId left, right, result, initial = MID_NONE;
     bool fresh;
@@ -82,7 +82,8 @@ Status lower_gemm(Lower *l, uint32_t op)
         return status_error("%s: not a product", l->key);
     TRY(lower_input(l, op, 0, &left, &fresh));
     TRY(lower_input(l, op, 1, &right, &fresh));
-    TRY(plan_result_type(l->graph, op, plan, &type, &mapping));
+    TRY(plan_result_type(l->graph, op, plan, &stored_type, &mapping));
+    TRY(plan_product_type(l->graph, op, plan, &type));
     if (plan->inner > 1) {
         TensorType partial_type;
         TRY(plan_partial_type(l->graph, op, plan, &partial_type));
@@ -101,6 +102,11 @@ Status lower_gemm(Lower *l, uint32_t op)
         result = lower_value(l, "", &type);
         l->mid->values.items[result].storage = initial;
         product(l, plan, left, right, result, initial != MID_NONE);
+    }
+    if (plan->result_staging == STAGING_ROW_MAJOR) {
+        MidId rows = lower_value(l, "rows", &stored_type);
+        l->mid->values.items[rows].resident = type_has_padding(&stored_type); /* is not written */
+        result = lower_compute(l, (KernelSpec){.family = KERNEL_UNPACK}, rows, &result, 1);
     }
     ValueId stored = plan_fused_result(l->graph, op, plan);
     l->stored[stored] = (Stored){result, mapping_identity(&type.shape)};

@@ -77,6 +77,8 @@ static double estimate_grid(const Planner *p, const GemmShape *s, const Grid *g)
     double words = rows * (double)g->piece / 2;
     if (p->options->weights_once)
         words += columns * (double)g->piece / 2;
+    if (g->swapped) /* unpacking: about ten bundles for two by two */
+        cycles += 300 + 2.5 * rows * columns;
     if (g->inner > 1) { /* amp-kernels.md 5.2 */
         double elements = rows * (double)columns;
         cycles += target_phase_cost((uint32_t)(elements / 2 * (g->inner - 1)), g->inner - 1);
@@ -121,9 +123,7 @@ static void list_grids(const Planner *p, uint32_t op, bool swapped, GridArray *o
     GemmShape s = gemm_shape(p->graph, op);
     uint32_t tiles = p->options->tiles, k_groups = ceil_div_u32(s.inner, 16);
     uint32_t row_units = swapped ? ceil_div_u32(s.rows, 16) : s.outer * s.rows;
-    uint32_t column_units = swapped ? s.columns : ceil_div_u32(s.columns, 16);
-    if (swapped && s.columns > 64) /* pieces of weights columns: eights are fine enough */
-        column_units = ceil_div_u32(s.columns, 8);
+    uint32_t column_units = ceil_div_u32(s.columns, swapped ? 2 : 16);
     for (uint32_t i = 1; i <= k_groups && i <= tiles; i = next_parts(k_groups, i))
         for (uint32_t c = 1; c <= column_units && c * i <= tiles; c = next_parts(column_units, c))
             for (uint32_t r = 1; r <= row_units && r * c * i <= tiles;
@@ -140,12 +140,13 @@ static void list_grids(const Planner *p, uint32_t op, bool swapped, GridArray *o
 
 static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
 {
-    TensorType left, right, result, product;
+    TensorType left, right, result, product, stored;
     Mapping mapping;
     const OpPlan *plan = &c->plan;
     TRY(plan_operand_type(p->graph, op, plan, 0, &left));
     TRY(plan_operand_type(p->graph, op, plan, 1, &right));
-    TRY(plan_result_type(p->graph, op, plan, &result, &mapping));
+    TRY(plan_result_type(p->graph, op, plan, &stored, &mapping));
+    TRY(plan_product_type(p->graph, op, plan, &result));
     product = result;
     if (plan->inner > 1)
         TRY(plan_partial_type(p->graph, op, plan, &product));
@@ -160,6 +161,13 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
     TRY(costs_pattern(&p->costs, gemm, shards, 3, &c->kernel));
     uint64_t shard = type_max_shard_bytes(&result);
     c->bytes = shard;
+    if (plan->result_staging == STAGING_ROW_MAJOR) {
+        ShardOf unpack[2] = {{&stored, 0}, {&result, 0}};
+        double cycles;
+        TRY(costs_pattern(&p->costs, (KernelSpec){.family = KERNEL_UNPACK}, unpack, 2, &cycles));
+        c->kernel += cycles;
+        c->bytes += type_max_shard_bytes(&stored);
+    }
     if (plan->inner == 1)
         return STATUS_OK;
     uint32_t others = plan->inner - 1;
@@ -185,6 +193,7 @@ static Status push_gemm(Planner *p, uint32_t op, const Grid *g, uint32_t addends
                             .columns = g->columns,
                             .inner = g->inner}};
     c.plan.operand_count = 2 + addends;
+    c.plan.result_staging = g->swapped ? STAGING_ROW_MAJOR : STAGING_DIRECT;
     c.plan.inner_block = g->piece;
     c.plan.operands[g->swapped ? 0 : 1].format.memory_class =
         interleaved ? MEMORY_INTERLEAVED : MEMORY_STANDARD;
@@ -215,7 +224,8 @@ static Status gemm_candidates(Planner *p, uint32_t op, CandidateArray *out)
         const Grid *g = &grids.items[i];
         size_t before = out->count;
         uint32_t ends = first_tiles(p, g->rows * g->columns * g->inner, first);
-        for (uint32_t a = 0; a <= fusable && a <= (g->inner > 1 ? 2 : 1); a++)
+        uint32_t most = g->swapped ? 0 : g->inner > 1 ? 2 : 1;
+        for (uint32_t a = 0; a <= fusable && a <= most; a++)
             for (uint32_t f = 0; f < ends; f++) {
                 status_free(why);
                 why = push_gemm(p, op, g, a, first[f], true, out);

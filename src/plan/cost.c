@@ -76,19 +76,18 @@ typedef struct Counter {
     const TensorType *from, *to;
     Load *loads; /* by tile */
     uint32_t tiles;
-    int32_t *holds;  /* source shard of each tile */
-    uint32_t *home;  /* tiles of the current destination shard */
-    uint32_t shard;  /* current destination shard, or NO_SHARD */
-    uint32_t source; /* current source shard */
-    uint32_t sender; /* tile that sends it, NO_SHARD: nobody yet */
+    int32_t *holds;            /* source shard of each tile */
+    uint32_t *homes, *senders; /* tiles of every destination and source shard (type_tiles) */
+    const uint32_t *home;      /* tiles of the current destination shard */
+    uint32_t shard;            /* current destination shard, or NO_SHARD */
+    uint32_t source;           /* current source shard */
+    uint32_t sender;           /* tile that sends it, NO_SHARD: nobody yet */
 } Counter;
 enum { NO_SHARD = 0xffffffffu };
 
 static void open_pair(Counter *c, const CopyRun *run)
 {
-    if (run->destination_shard != c->shard)
-        for (uint32_t r = 0; r < c->to->format.replicas; r++)
-            c->home[r] = type_tile_of_shard(c->to, run->destination_shard, r);
+    c->home = c->homes + run->destination_shard * c->to->format.replicas;
     c->shard = run->destination_shard;
     c->source = run->source_shard;
     c->sender = NO_SHARD;
@@ -98,7 +97,7 @@ static void open_pair(Counter *c, const CopyRun *run)
     if (!remote)
         return;
     for (uint32_t r = 0; r < c->from->format.replicas; r++) { /* the least loaded one sends */
-        uint32_t tile = type_tile_of_shard(c->from, run->source_shard, r);
+        uint32_t tile = c->senders[run->source_shard * c->from->format.replicas + r];
         if (c->sender == NO_SHARD || c->loads[tile].sent < c->loads[c->sender].sent)
             c->sender = tile;
     }
@@ -153,9 +152,14 @@ static Status count_copy(Costs *costs, const TensorType *from, const TensorType 
     *counter = (Counter){.costs = costs, .from = from, .to = to, .tiles = tiles, .shard = NO_SHARD};
     counter->loads = xcalloc(tiles, sizeof *counter->loads);
     counter->holds = xcalloc(tiles, sizeof *counter->holds);
-    counter->home = xcalloc(to->format.replicas, sizeof *counter->home);
+    counter->homes = xcalloc(to->format.tile_count, sizeof *counter->homes);
+    counter->senders = xcalloc(from->format.tile_count, sizeof *counter->senders);
+    type_tiles(to, counter->homes);
+    type_tiles(from, counter->senders);
     for (uint32_t t = 0; t < tiles; t++)
-        counter->holds[t] = type_shard_of_tile(from, t);
+        counter->holds[t] = -1;
+    for (uint32_t i = 0; i < from->format.tile_count; i++)
+        counter->holds[counter->senders[i]] = (int32_t)(i / from->format.replicas);
     return costs ? plan_copy_words(from, to, mapping, count_run, counter)
                  : type_copy_runs(from, to, mapping, count_run, counter);
 }
@@ -164,7 +168,8 @@ static void counter_free(Counter *counter)
 {
     free(counter->loads);
     free(counter->holds);
-    free(counter->home);
+    free(counter->homes);
+    free(counter->senders);
 }
 
 static uint64_t logical_bytes(const TensorType *type, uint32_t shard)
@@ -182,17 +187,14 @@ static uint64_t logical_bytes(const TensorType *type, uint32_t shard)
  * shard, at the same offsets, in a shard of the same size with no more logical content. */
 static bool counted_as_view(const Counter *c)
 {
-    const Format *from = &c->from->format, *to = &c->to->format;
-    if (to->memory_class == MEMORY_INTERLEAVED && from->memory_class != MEMORY_INTERLEAVED)
-        return false;
-    for (uint32_t t = to->first_tile; t < tiles_of(to); t++) {
-        int32_t shard = type_shard_of_tile(c->to, t);
-        uint64_t bytes = logical_bytes(c->to, (uint32_t)shard);
+    const Format *to = &c->to->format;
+    for (uint32_t i = 0; i < to->tile_count; i++) {
+        uint32_t t = c->homes[i], shard = i / to->replicas;
+        uint64_t bytes = logical_bytes(c->to, shard);
         if (bytes == 0)
             continue;
         if (c->holds[t] < 0 || c->loads[t].moved || c->loads[t].kept != bytes ||
-            type_shard_bytes(c->from, (uint32_t)c->holds[t]) !=
-                type_shard_bytes(c->to, (uint32_t)shard) ||
+            type_shard_bytes(c->from, (uint32_t)c->holds[t]) != type_shard_bytes(c->to, shard) ||
             logical_bytes(c->from, (uint32_t)c->holds[t]) != bytes)
             return false;
     }
@@ -205,8 +207,12 @@ bool plan_copy_is_view(const TensorType *source, const TensorType *destination,
     if (mapping_is_identity(mapping) && shape_equal(&source->shape, &destination->shape) &&
         format_equal(&source->format, &destination->format))
         return true;
-    if (source->format.precision.kind != destination->format.precision.kind)
-        return false;
+    const Format *from = &source->format, *to = &destination->format;
+    if (from->precision.kind != to->precision.kind || to->first_tile < from->first_tile ||
+        tiles_of(to) > tiles_of(from) ||
+        type_max_shard_bytes(source) != type_max_shard_bytes(destination) ||
+        (to->memory_class == MEMORY_INTERLEAVED && from->memory_class != MEMORY_INTERLEAVED))
+        return false; /* for most pairs there is no need to count */
     Counter counter;
     bool good = !status_discard(count_copy(NULL, source, destination, mapping, &counter)) &&
                 counted_as_view(&counter);

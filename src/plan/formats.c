@@ -97,6 +97,8 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     const Shape *out_shape = plan_shape(graph, o->results[0]);
     if (left_shape->rank < 2 || right_shape->rank != 2 || out_shape->rank == MAX_RANK)
         return status_error("%s: a product of these ranks has no grid", plan->key);
+    if (plan->result_staging == STAGING_ROW_MAJOR && plan->operand_count > 2)
+        return status_error("%s: an unpacked product takes no addends", plan->key);
     GemmShape shape = gemm_shape(graph, op);
     uint32_t R = plan->rows, C = plan->columns, I = plan->inner;
     uint32_t k = left_shape->rank - 1, m = k - 1, n = out_shape->rank - 1;
@@ -106,7 +108,7 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     else
         plan->inner_block = piece;
     bool swapped = plan->swapped;
-    uint32_t row_block = swapped ? 16 : 1, column_block = swapped ? 1 : 16;
+    uint32_t row_block = swapped ? 16 : 1, column_block = swapped ? 2 : 16;
     Order weights = {
         .kind = ORDER_BLOCK_MAJOR, .row_block = (uint16_t)plan->inner_block, .column_block = 16};
     Order left_order = {.kind = ORDER_LEFT}, right_order = weights;
@@ -147,8 +149,10 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     plan->operands[1].format = right;
     for (uint32_t j = 2; j < plan->operand_count; j++)
         plan->operands[j].format = result;
-    plan->result = result;
     plan->partial = I > 1 ? partial : result;
+    plan->result = result;
+    if (plan->result_staging == STAGING_ROW_MAJOR)
+        plan->result = plan_staging_format(&result);
     return STATUS_OK;
 }
 
@@ -296,6 +300,17 @@ Status plan_result_type(const Graph *graph, uint32_t op, const OpPlan *plan, Ten
     merge.destination[0] = (MappingAxis){.count = 2, .atoms = {0, 1}};
     out->shape = stored;
     *mapping = merge;
+    return STATUS_OK;
+}
+
+Status plan_product_type(const Graph *graph, uint32_t op, const OpPlan *plan, TensorType *out)
+{
+    const Operation *o = plan_operation(graph, op);
+    *out = (TensorType){.shape = *plan_shape(graph, o->results[0]), .format = plan->result};
+    if (plan->inner < 2)
+        out->format = plan->partial;
+    else if (plan->result_staging == STAGING_ROW_MAJOR)
+        out->format.order = plan->partial.order;
     return STATUS_OK;
 }
 

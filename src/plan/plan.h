@@ -64,7 +64,8 @@ typedef struct OpPlan {
     uint32_t key_block;                 /* attention: keys per softmax block */
     uint32_t operand_count;
     OperandPlan operands[PLAN_OPERANDS];
-    Format partial; /* GEMM with inner > 1: the format of a partial */
+    Format partial;         /* GEMM: what the product is computed in: partials when inner > 1 */
+    uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows */
     Format result;
     uint8_t fused;                  /* Fusion; a fused operation has no kernel of its own */
     bool in_place;                  /* result overwrites operand 0 */
@@ -103,6 +104,8 @@ Status plan_result_type(const Graph *graph, uint32_t op, const OpPlan *plan, Ten
                         Mapping *mapping);
 /* GEMM with inner > 1: all partials as one tensor, the inner part first. */
 Status plan_partial_type(const Graph *graph, uint32_t op, const OpPlan *plan, TensorType *out);
+/* GEMM: the whole product or sum, before it is unpacked to the result's rows. */
+Status plan_product_type(const Graph *graph, uint32_t op, const OpPlan *plan, TensorType *out);
 /* Fills operand, partial and result formats of a plan from its grid. */
 Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, OpPlan *plan);
 /* Row-major staging of an operand that a PACK kernel brings into its order. */

@@ -201,6 +201,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "rows", json_integer(plan->rows));
     json_object_set_new(out, "columns", json_integer(plan->columns));
     json_object_set_new(out, "inner", json_integer(plan->inner));
+    json_object_set_new(out, "resultStaging", json_string(staging_names[plan->result_staging]));
     json_object_set_new(out, "innerBlock", json_integer(plan->inner_block));
     json_object_set_new(out, "columnBlock", json_integer(plan->column_block));
     json_object_set_new(out, "keyBlock", json_integer(plan->key_block));
@@ -293,9 +294,9 @@ static Status read_operand(const JsonPlace *place, OperandPlan *out)
 static Status read_op(Arena *arena, const JsonPlace *place, const Operation *operation, OpPlan *out)
 {
     static const char *const keys[] = {
-        "key",     "algorithm",  "fused",       "swapped",  "inPlace", "rows",           "columns",
-        "inner",   "innerBlock", "columnBlock", "keyBlock", "cycles",  "exchangeCycles", "operands",
-        "partial", "result",     NULL};
+        "key",     "algorithm",      "fused",      "swapped",     "inPlace",  "rows",
+        "columns", "inner",          "innerBlock", "columnBlock", "keyBlock", "resultStaging",
+        "cycles",  "exchangeCycles", "operands",   "partial",     "result",   NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
     TRY(json_only(place, keys));
@@ -307,6 +308,8 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(read_name(place, "algorithm", algorithm_names, countof(algorithm_names), &out->algorithm));
     TRY(read_name(place, "fused", fusion_names, countof(fusion_names), &out->fused));
     TRY(json_bool(place, "swapped", &out->swapped));
+    TRY(read_name(place, "resultStaging", staging_names, countof(staging_names),
+                  &out->result_staging));
     TRY(json_bool(place, "inPlace", &out->in_place));
     TRY(json_u32(place, "rows", 0, TILES, &out->rows));
     TRY(json_u32(place, "columns", 0, TILES, &out->columns));

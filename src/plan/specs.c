@@ -80,10 +80,11 @@ static Status fill_layer_norm(KernelSpec *spec, const ShardOf *operands)
     return STATUS_OK;
 }
 
-static Status fill_pack(KernelSpec *spec, const ShardOf *operands)
+/* PACK: packed <- rows; UNPACK: rows <- packed. */
+static Status fill_pack(KernelSpec *spec, const ShardOf *packed, const ShardOf *rows)
 {
-    Extents to = extents_of(&operands[0]), from = extents_of(&operands[1]);
-    const Order *order = &operands[0].type->format.order;
+    Extents to = extents_of(packed), from = extents_of(rows);
+    const Order *order = &packed->type->format.order;
     spec->p[PACK_ORDER] = order->kind;
     spec->p[PACK_MATRICES] = (int32_t)to.outer;
     spec->p[PACK_ROWS] = (int32_t)to.logical_rows;
@@ -129,7 +130,9 @@ Status plan_fill_spec(KernelSpec *spec, const ShardOf *operands, uint32_t count)
         spec->p[CAST_ELEMENTS] = (int32_t)e.elements;
         return STATUS_OK;
     case KERNEL_PACK:
-        return fill_pack(spec, operands);
+        return fill_pack(spec, &operands[0], &operands[1]);
+    case KERNEL_UNPACK:
+        return fill_pack(spec, &operands[1], &operands[0]);
     case KERNEL_FILL_ZERO:
         spec->p[FILL_BYTES] = (int32_t)type_shard_bytes(operands[0].type, operands[0].shard);
         return STATUS_OK;

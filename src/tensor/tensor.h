@@ -95,6 +95,8 @@ uint32_t type_shard_count(const TensorType *type);
 int32_t type_shard_of_tile(const TensorType *type, uint32_t tile);
 /* The replica-th tile that holds the shard. */
 uint32_t type_tile_of_shard(const TensorType *type, uint32_t shard, uint32_t replica);
+/* All of them at once: tiles[shard * replicas + replica], tile_count entries. */
+void type_tiles(const TensorType *type, uint32_t *tiles);
 /* False when the shard is empty (nothing logical in it). AXIS_LINEAR tensors give rank 1: a range
  * of the flattened tensor. */
 bool type_shard_region(const TensorType *type, uint32_t shard, Region *out);

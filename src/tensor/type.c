@@ -178,6 +178,19 @@ uint32_t type_tile_of_shard(const TensorType *type, uint32_t shard, uint32_t rep
     return tile;
 }
 
+void type_tiles(const TensorType *type, uint32_t *tiles)
+{
+    const Format *format = &type->format;
+    TileMap map = tile_map(format);
+    uint32_t shards = type_shard_count(type), *next = xcalloc(shards, sizeof *next);
+    for (uint32_t t = 0; t < format->tile_count; t++) { /* replicas ascend with the tile */
+        uint32_t shard = map_shard(format, &map, t);
+        if (next[shard] < format->replicas)
+            tiles[shard * format->replicas + next[shard]++] = format->first_tile + t;
+    }
+    free(next);
+}
+
 uint32_t shard_pieces(const TensorType *type, uint32_t shard, AxisPiece *out)
 {
     if (type_is_linear(type)) {

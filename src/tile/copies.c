@@ -29,6 +29,8 @@ typedef struct OneCopy {
     const TensorType *from, *to;
     MidId source, destination;
     RunArray runs;
+    uint32_t *senders, *homes; /* tiles of the shards of both sides (type_tiles) */
+    int32_t *holds;            /* source shard of each tile */
     const char *name;
 } OneCopy;
 
@@ -99,9 +101,9 @@ static uint32_t distance(uint32_t a, uint32_t b)
 /* The tile that sends a source shard to the tiles of a destination shard that have it not. */
 static uint32_t choose_sender(const OneCopy *c, uint32_t shard, uint32_t to)
 {
-    uint32_t best = 0;
+    uint32_t best = 0; /* set by the first */
     for (uint32_t r = 0; r < c->from->format.replicas; r++) {
-        uint32_t tile = type_tile_of_shard(c->from, shard, r);
+        uint32_t tile = c->senders[shard * c->from->format.replicas + r];
         uint32_t load = c->phase->sent[tile], least = c->phase->sent[best];
         if (r == 0 || load < least || (load == least && distance(tile, to) < distance(best, to)))
             best = tile;
@@ -113,13 +115,14 @@ static uint32_t choose_sender(const OneCopy *c, uint32_t shard, uint32_t to)
 static void expand_pair(OneCopy *c, const CopyRun *runs, size_t count)
 {
     uint32_t source = runs[0].source_shard, shard = runs[0].destination_shard, words = 0;
-    uint32_t sender = choose_sender(c, source, type_tile_of_shard(c->to, shard, 0));
+    const uint32_t *homes = c->homes + shard * c->to->format.replicas;
+    uint32_t sender = choose_sender(c, source, homes[0]);
     BufferRef in = expand_ref(c->phase->e, c->source, source);
     BufferRef out = expand_ref(c->phase->e, c->destination, shard);
     bool remote = false;
     for (uint32_t r = 0; r < c->to->format.replicas; r++) {
-        uint32_t tile = type_tile_of_shard(c->to, shard, r);
-        bool here = type_shard_of_tile(c->from, tile) == (int32_t)source;
+        uint32_t tile = homes[r];
+        bool here = c->holds[tile] == (int32_t)source;
         remote |= !here;
         for (size_t i = 0; i < count; i++) {
             if (here)
@@ -143,6 +146,20 @@ static Status check_tiles(const OneCopy *c)
     return STATUS_OK;
 }
 
+static void make_tables(OneCopy *c)
+{
+    uint32_t tiles = c->phase->e->mid->tiles;
+    c->senders = xcalloc(c->from->format.tile_count, sizeof *c->senders);
+    c->homes = xcalloc(c->to->format.tile_count, sizeof *c->homes);
+    c->holds = xcalloc(tiles, sizeof *c->holds);
+    type_tiles(c->from, c->senders);
+    type_tiles(c->to, c->homes);
+    for (uint32_t t = 0; t < tiles; t++)
+        c->holds[t] = -1;
+    for (uint32_t i = 0; i < c->from->format.tile_count; i++)
+        c->holds[c->senders[i]] = (int32_t)(i / c->from->format.replicas);
+}
+
 static Status expand_copy(Phase *phase, const MidOp *op)
 {
     const Mid *mid = phase->e->mid;
@@ -151,6 +168,7 @@ static Status expand_copy(Phase *phase, const MidOp *op)
     c.to = &mid_value(mid, c.destination)->type;
     c.name = mid_value(mid, c.source)->name;
     TRY(check_tiles(&c));
+    make_tables(&c);
     Status status = status_context(plan_copy_words(c.from, c.to, &op->mapping, collect_run, &c),
                                    "copy of %s", c.name);
     for (size_t i = 0, n; status_ok(status) && i < c.runs.count; i += n) {
@@ -162,6 +180,9 @@ static Status expand_copy(Phase *phase, const MidOp *op)
         expand_pair(&c, runs, n);
     }
     array_free(&c.runs);
+    free(c.senders);
+    free(c.homes);
+    free(c.holds);
     return status;
 }
 

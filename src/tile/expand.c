@@ -117,6 +117,8 @@ Status tile_expand(Arena *arena, const Mid *mid, TileProgram *out)
     Status status = make_buffers(&e);
     if (status_ok(status))
         status = expand_ops(&e);
+    if (status_ok(status))
+        status = split_phases(arena, out);
     if (!status_ok(status))
         tile_free(out);
     return status;
