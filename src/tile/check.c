@@ -152,6 +152,23 @@ static Status check_phase(const TileProgram *p, const ExchangePhase *phase)
     return status;
 }
 
+/* In a repeat all transfers of a sender move by one stride: OUTGOING_BASE is one per tile. */
+static Status check_strides(const TileProgram *p, const ExchangePhase *phase)
+{
+    uint32_t *stride = xcalloc(p->tiles, sizeof *stride); /* + 1; 0: none seen */
+    Status status = STATUS_OK;
+    for (uint32_t i = 0; i < phase->transfer_count && status_ok(status); i++) {
+        uint32_t *seen = &stride[phase->transfers[i].source.tile];
+        uint32_t own = transfer_stride(p, &phase->transfers[i]) + 1;
+        if (*seen && *seen != own)
+            status = status_error("tile %u sends with strides of %u and %u bytes in one phase",
+                                  phase->transfers[i].source.tile, *seen - 1, own - 1);
+        *seen = own;
+    }
+    free(stride);
+    return status;
+}
+
 static Status check_step(const TileProgram *p, uint32_t index, uint32_t *taken)
 {
     const Step *s = &p->steps.items[index];
@@ -174,6 +191,8 @@ static Status check_step(const TileProgram *p, uint32_t index, uint32_t *taken)
     case STEP_EXCHANGE:
         if (s->first >= p->phases.count)
             return status_error("phase %u does not exist", s->first);
+        if (p->phases.items[s->first].in_repeat)
+            TRY(check_strides(p, &p->phases.items[s->first]));
         return check_phase(p, &p->phases.items[s->first]);
     default:
         return STATUS_OK;
