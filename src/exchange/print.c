@@ -43,12 +43,13 @@ static void print_phase(Text *text, const TileProgram *program, uint32_t number,
     }
     text_printf(text,
                 "phase %u %s: transfers=%u messages=%u words=%llu received=%llu tiles=%u bound=%u "
-                "horizon=%u "
+                "floor=%u horizon=%u "
                 "rowWordsMax=%u%s\n",
                 number, phase->operation ? phase->operation : "-",
                 program->phases.items[number].transfer_count, phase->transfer_count,
                 (unsigned long long)words, (unsigned long long)received, active, schedule->bound,
-                schedule->horizon, row_words, phase->in_repeat ? " in-repeat" : "");
+                schedule->floor, schedule->horizon, row_words,
+                phase->in_repeat ? " in-repeat" : "");
     qsort(order, listed, sizeof *order, by_start);
     for (uint32_t i = 0; i < listed; i++) {
         const Transfer *transfer = &phase->transfers[(uint32_t)order[i]];
@@ -72,13 +73,14 @@ static void print_phase(Text *text, const TileProgram *program, uint32_t number,
 void exchange_print(Text *text, const TileProgram *program, const Schedule *schedule,
                     int32_t only_tile)
 {
-    uint64_t horizon = 0, bound = 0;
+    uint64_t horizon = 0, floor = 0, bound = 0;
     for (uint32_t p = 0; p < schedule->phase_count; p++) {
         print_phase(text, program, p, &schedule->phases[p], only_tile);
         horizon += schedule->phases[p].horizon;
         bound += schedule->phases[p].bound;
+        floor += schedule->phases[p].floor;
     }
-    text_printf(text, "phases=%u horizon=%llu bound=%llu constraints=%zu\n", schedule->phase_count,
-                (unsigned long long)horizon, (unsigned long long)bound,
-                schedule->constraints.count);
+    text_printf(text, "phases=%u horizon=%llu floor=%llu bound=%llu constraints=%zu\n",
+                schedule->phase_count, (unsigned long long)horizon, (unsigned long long)floor,
+                (unsigned long long)bound, schedule->constraints.count);
 }

@@ -280,6 +280,7 @@ static void repair_phase(void *context, size_t index, unsigned worker)
     if (!phase->again)
         return;
     problem_measure(problem);
+    phase->chosen->floor = problem_floor(problem);
     place_candidate(phase->chosen, (PlaceOrder)phase->chosen->best);
 }
 
@@ -290,6 +291,7 @@ static void fill_starts(const PhaseWork *phase, PhaseSchedule *out)
     for (uint32_t m = 0; m < problem->count; m++)
         out->slots[m] =
             (MessageSlot){.start = (uint32_t)start[m], .paired = problem->messages[m].paired};
+    out->floor = phase->chosen->floor;
     out->horizon = problem_horizon(problem, start, out->tile_horizon);
 }
 
