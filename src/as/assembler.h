@@ -170,6 +170,7 @@ struct Section {
     uint32_t flags, align, index;
     uint64_t bytes;
     uint64_t row_end; /* listed up to here */
+    size_t numbered;  /* relocations that know their symbol's number */
     ARRAY(uint8_t) data;
     ARRAY(uint8_t) kinds; /* WordKind of every word, for the rules of rpt */
     ARRAY(AsRelocation) relocations;

@@ -453,10 +453,11 @@ static void message(Assembler *as, int error)
 static void end(Assembler *as, int unused)
 {
     (void)unused;
-    for (Frame *frame = as->frame; frame; frame = frame->parent) {
+    Frame *frame = as->frame;
+    do {
         frame->cursor = frame->end;
         frame->remaining = 0;
-    }
+    } while ((frame = frame->parent));
     as->token = (Token){.kind = TOKEN_END, .text = as->frame->cursor, .start = as->frame->cursor};
 }
 

@@ -101,7 +101,7 @@ static bool parse_word(Assembler *as, Expression *out)
     }
     for (size_t i = 0; i < countof(halves); i++)
         if (token->length == strlen(halves[i].name) &&
-            !memcmp(token->text, halves[i].name, token->length)) {
+            memcmp(token->text, halves[i].name, token->length) == 0) {
             *out = constant_of(halves[i].bits);
             out->half = true;
             next_token(as);
@@ -131,7 +131,7 @@ static bool parse_variant(Assembler *as, Expression *out)
     size_t rest = (size_t)(as->frame->end - c);
     for (size_t i = 0; i < countof(variants); i++) {
         size_t length = strlen(variants[i].text);
-        if (rest < length || memcmp(c, variants[i].text, length))
+        if (rest < length || memcmp(c, variants[i].text, length) != 0)
             continue;
         as->frame->cursor += length;
         next_token(as);

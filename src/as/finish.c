@@ -220,15 +220,11 @@ static void build_sections(Assembler *as, AsObject *out)
 /* Fixups are settled in the order of the source; the n-th relocation is of the n-th symbol. */
 static void number_relocations(Assembler *as)
 {
-    ARRAY(size_t) done = {0};
-    array_resize(&done, as->section_count + 1);
-    memset(done.items, 0, done.count * sizeof(size_t));
     for (size_t i = 0; i < as->relocation_symbols.count; i++) {
         Section *section = as->relocation_sections.items[i];
-        AsRelocation *relocation = &section->relocations.items[done.items[section->index]++];
+        AsRelocation *relocation = &section->relocations.items[section->numbered++];
         relocation->symbol = as->relocation_symbols.items[i]->index;
     }
-    array_free(&done);
 }
 
 void finish(Assembler *as, AsObject *out)

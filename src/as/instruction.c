@@ -280,7 +280,7 @@ static Misfit fit_payload(const Operand *text, int part, Pending *out)
     static const struct {
         uint8_t shift, bits;
     } parts[] = {{0, 18}, {31, 1}, {18, 13}}; /* pointer value, source selector, source */
-    if (text->is_register || !text->expression.constant)
+    if (!text || text->is_register || !text->expression.constant)
         return WRONG_KIND;
     int64_t value = text->expression.value;
     if (value < 0 || value >> parts[part].bits)

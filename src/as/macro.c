@@ -261,7 +261,7 @@ static int parameter_at(const Parameter *parameters, uint32_t count, const char 
     *length = 0;
     for (uint32_t i = 0; i < count; i++) {
         size_t n = parameters[i].length;
-        if (n <= *length || (size_t)(end - c) < n || memcmp(parameters[i].name, c, n))
+        if (n <= *length || (size_t)(end - c) < n || memcmp(parameters[i].name, c, n) != 0)
             continue;
         if (c + n < end && (isalnum((unsigned char)c[n]) || c[n] == '_'))
             continue;

@@ -108,7 +108,7 @@ static Status run(Arena *arena, const char *path, uint32_t base, IsaMode mode)
     Bytes bytes;
     AsObject object;
     TRY(file_read(path, FILE_LIMIT_TEXT, &bytes));
-    Status status = STATUS_OK;
+    Status status;
     if (!is_elf(&bytes)) {
         status = print_raw(&bytes, base, mode);
     } else {
@@ -140,7 +140,7 @@ int cmd_dis(int argc, char **argv)
         IsaMode which = !strcmp(mode, "worker")       ? MODE_WORKER
                         : !strcmp(mode, "supervisor") ? MODE_SUPERVISOR
                                                       : MODE_BOTH;
-        if (which == MODE_BOTH && strcmp(mode, "both")) {
+        if (which == MODE_BOTH && strcmp(mode, "both") != 0) {
             fprintf(stderr, "ipu-stack dis: --mode is worker, supervisor or both\n");
             status = 2;
         } else {

@@ -129,7 +129,8 @@ static void read_kind(OperandInfo *operand, const char *kind, size_t length, con
         letters++;
     for (size_t i = 0; i < countof(kind_texts); i++) {
         size_t compared = kind_texts[i].bits ? length : letters;
-        if (strlen(kind_texts[i].text) != compared || memcmp(kind_texts[i].text, kind, compared))
+        if (strlen(kind_texts[i].text) != compared ||
+            memcmp(kind_texts[i].text, kind, compared) != 0)
             continue;
         operand->kind = kind_texts[i].kind;
         operand->bits = kind_texts[i].bits ? kind_texts[i].bits : (uint8_t)atoi(kind + letters);
@@ -188,7 +189,7 @@ static void read_syntax(IsaSyntax *syntax, const FormText *text)
             c++;
         }
         syntax->operand[syntax->count] = operand;
-        syntax->suffix[syntax->count++] = read_suffix(&c);
+        syntax->suffix[syntax->count++] = (uint8_t)read_suffix(&c);
     }
 }
 
@@ -247,17 +248,17 @@ static uint32_t name_slot(const char *mnemonic, size_t length)
 
 static void index_names(void)
 {
-    for (uint16_t i = 1; i < SYNTAX_COUNT; i++) {
+    for (int i = 1; i < SYNTAX_COUNT; i++) {
         const char *mnemonic = isa_syntaxes[i].mnemonic;
         uint32_t slot = name_slot(mnemonic, strlen(mnemonic));
         if (!name_slots[slot]) {
-            name_slots[slot] = i;
+            name_slots[slot] = (uint16_t)i;
             continue;
         }
         IsaSyntax *last = &isa_syntaxes[name_slots[slot]];
         while (last->next)
             last = &isa_syntaxes[last->next];
-        last->next = i;
+        last->next = (uint16_t)i;
     }
 }
 
@@ -274,11 +275,11 @@ static void index_words(void)
     for (uint32_t key = 0; key < KEY_COUNT; key++) {
         uint32_t word = (key >> 8) << 24 | (key >> 4 & 0xf) << 8 | (key & 0xf);
         candidate_start[key] = count;
-        for (uint16_t form = 1; form < FORM_COUNT; form++)
+        for (int form = 1; form < FORM_COUNT; form++)
             if ((word & forms[form].mask & key_bits) == (forms[form].match & key_bits)) {
                 if (count == capacity)
                     bad_row(forms[form].name, "candidate index is too small");
-                candidates[count++] = form;
+                candidates[count++] = (uint16_t)form;
             }
     }
     candidate_start[KEY_COUNT] = count;

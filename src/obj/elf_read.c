@@ -60,7 +60,7 @@ static Status read_section(Reader *r, size_t index, const Elf32_Shdr *header)
     if (out->bytes > BYTES_LIMIT)
         return status_error("section %s: %u bytes are too many", out->name, out->bytes);
     if (header->sh_type != SHT_NOBITS) {
-        const uint8_t *bytes;
+        const uint8_t *bytes = NULL;
         TRY(status_context(section_bytes(r, header, &bytes), "section %s", out->name));
         out->data = arena_copy(r->arena, bytes, out->bytes, 4);
     }
@@ -138,7 +138,7 @@ static Status read_symbols(Reader *r)
     if (!r->symbol_section)
         return STATUS_OK;
     const Elf32_Shdr *header = header_of(r, r->symbol_section);
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     TRY(status_context(section_bytes(r, header, &bytes), "symbol table"));
     r->symbol_total = header->sh_size / sizeof(Elf32_Sym);
     r->out->symbols = arena_array(r->arena, AsSymbol, r->symbol_total + 1);
@@ -178,7 +178,7 @@ static Status read_relocations(const Reader *r, const Elf32_Shdr *header)
     AsSection *section = &r->out->sections[index];
     if (section->flags & AS_NOBITS || section->relocation_count)
         return status_error("section %s: unexpected relocations", section->name);
-    const uint8_t *bytes;
+    const uint8_t *bytes = NULL;
     TRY(section_bytes(r, header, &bytes));
     uint32_t count = header->sh_size / (uint32_t)sizeof(Elf32_Rela);
     section->relocations = arena_array(r->arena, AsRelocation, count + 1);

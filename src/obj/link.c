@@ -120,7 +120,8 @@ static Definition find_root(const Linker *linker, const char *name)
     for (uint32_t o = 0; o < input->object_count; o++)
         for (uint32_t i = 0; i < input->objects[o]->symbol_count; i++) {
             const AsSymbol *symbol = &input->objects[o]->symbols[i];
-            if (symbol->binding != AS_LOCAL || symbol->is_section || strcmp(symbol->name, name))
+            if (symbol->binding != AS_LOCAL || symbol->is_section ||
+                strcmp(symbol->name, name) != 0)
                 continue;
             if (out.found)
                 return (Definition){.found = false};
@@ -373,7 +374,7 @@ Status link_symbol(const LinkImage *image, const char *name, uint32_t *address)
     const LinkSymbol *local = NULL;
     for (uint32_t i = 0; i < image->symbol_count; i++) {
         const LinkSymbol *symbol = &image->symbols[i];
-        if (strcmp(symbol->name, name))
+        if (strcmp(symbol->name, name) != 0)
             continue;
         if (symbol->global) {
             *address = symbol->address;
