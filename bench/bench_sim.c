@@ -166,6 +166,47 @@ static void measure_supervisor(void)
     words = 0;
 }
 
+/* All tiles through `PHASES` exchange barriers: 64 of them with a row, the others declare themselves
+ * out. What a phase costs the host beside the work in it. */
+enum { PHASES = 200, ACTIVE = 64, ROW = 0x60000 };
+
+static void load_phases(Sim *sim, uint32_t tile)
+{
+    bool active = tile < ACTIVE;
+    uint32_t loop = SUPERVISOR + 4;
+    uint32_t program[] = {
+        isa_word(FORM_setzi_mmmn_zi, 2, PHASES - 1),
+        active ? isa_word(FORM_setzi_mmmn_zi, 14, 0) : isa_word(FORM_sans, 0),
+        isa_word(FORM_sync, active ? 3 : 1),
+        isa_word(FORM_call_mmmn_zi, 10, ROW),
+        isa_word(FORM_brnzdec_mmmn_zi, 2, loop),
+        isa_word(FORM_setzi_mmmn_zi, 0, 1),
+        isa_word(FORM_setzi_mmmn_zi, 1, STATE_BASE + STATE_COMPLETION),
+        isa_word(FORM_st32_mmmn_zi, 1, MZERO, 0, 0),
+        isa_word(FORM_br_mmmn, MZERO),
+    };
+    uint32_t row[] = {isa_word(FORM_delay, 300), isa_word(FORM_br_mmmn, 10)};
+    require(sim_write(sim, tile, SUPERVISOR, program, sizeof program));
+    require(sim_write(sim, tile, ROW, active ? row : row + 1, sizeof row));
+    sim_set_entry(sim, tile, SUPERVISOR);
+}
+
+static void measure_phases(void)
+{
+    Sim *sim;
+    require(sim_create(&(SimOptions){.tiles = TILES, .threads = 1}, &sim));
+    for (uint32_t tile = 0; tile < TILES; tile++)
+        load_phases(sim, tile);
+    double start = processor_seconds();
+    if (sim_run(sim) != SIM_COMPLETE) {
+        fprintf(stderr, "%s\n", sim_fault(sim)->message);
+        exit(1);
+    }
+    printf("phases=%d phase_microseconds=%.1f\n", PHASES,
+           (processor_seconds() - start) * 1e6 / PHASES);
+    sim_destroy(sim);
+}
+
 int main(int argument_count, char **arguments)
 {
     only = argument_count > 1 ? arguments[1] : NULL;
@@ -179,5 +220,7 @@ int main(int argument_count, char **arguments)
     measure("gemm_f8");
     if (!only || strcmp(only, "supervisor") == 0)
         measure_supervisor();
+    if (!only || strcmp(only, "phases") == 0)
+        measure_phases();
     return 0;
 }
