@@ -7,7 +7,9 @@
  *          later
  *   panel  columns = 16 (Left order): a worker's quads meet only two of a panel's four bias quads,
  *          in turn, so both stay in registers: 2 (3) bundles a quad
- *   rows   else: the dense loop once a row */
+ *   rows   else: the dense loop once a row
+ * With ADD_APART the operands of the dense loop lie in different memory elements and one instruction loads
+ * two quads and stores a third: a bundle a quad. */
 .include "launch.inc"
 
 .set PANEL, ADD_ROWS > 1 && ADD_COLUMNS == 16
@@ -41,7 +43,9 @@ worker:
 .endif
 .if REST
     cmpult $m1, $m0, REST
-    .if SHARE
+    .if ADD_APART
+    add $m1, $m1, SHARE - 2 // quads after the second
+    .elseif SHARE
     add $m1, $m1, SHARE - 1 // quads after the first
     .else
     brz $m1, done
@@ -58,6 +62,26 @@ worker:
     { rpt SHARE - 1, \bundles - 1 ; f16v4add $a4:5, $a0:1, $a2:3 }
 .endif
 .endm
+.if ADD_APART
+/* Each quad is loaded in one bundle, added in the next and stored in the one after that. */
+.macro ADD_ROW
+    add $m9, $m3, $m0
+    add $m10, $m4, $m0
+    add $m5, $m2, $m0
+    tapack $m10:11, $m9, $m10, $m5
+    setzi $m0, 6
+    { ld2x64pace $a0:1, $a2:3, $m10:11+=, $m0, 5 ; fnop }
+    { ld2x64pace $a0:1, $a2:3, $m10:11+=, $m0, 5 ; f16v4add $a4:5, $a0:1, $a2:3 }
+.if REST
+    { rpt $m1, 0 ; fnop }
+.else
+    { rpt SHARE - 2, 0 ; fnop }
+.endif
+    { ld2xst64pace $a0:3, $a4:5, $m10:11+=, $m0, 21 ; f16v4add $a4:5, $a0:1, $a2:3 }
+    { st64pace $a4:5, $m10:11+=, $m0, 1 ; f16v4add $a4:5, $a0:1, $a2:3 }
+    { st64pace $a4:5, $m10:11+=, $m0, 1 ; fnop }
+.endm
+.else
 .macro ADD_ROW
     ld64 $a0:1, $m3, $m0, 0
 .if ADD_SECOND
@@ -86,6 +110,7 @@ worker:
 .endif
     st64step $a4:5, $m2, $m5+=, 6
 .endm
+.endif
 
 /* $a2:3 = \x + \y, which is the panel's last sum when the worker's quads are odd in number. */
 .macro LAST_UNLESS_EVEN x, y
@@ -172,7 +197,9 @@ last:
     .endif
 row:
     mov $m0, $m6
+    .if !ADD_APART
     mov $m5, $m6
+    .endif
     ADD_ROW
     add $m2, $m2, ADD_COLUMNS * 2
     add $m3, $m3, ADD_COLUMNS * 2
@@ -187,7 +214,9 @@ row:
     .endif
 
 .else
+    .if !ADD_APART
     mov $m5, $m0
+    .endif
     ADD_ROW
 .endif
 done:

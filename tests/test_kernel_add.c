@@ -6,6 +6,8 @@ static void run(int32_t panels, int32_t rows, int32_t columns)
     KernelSpec spec = {.family = KERNEL_ADD,
                        .p = {[ADD_PANELS] = panels, [ADD_ROWS] = rows, [ADD_COLUMNS] = columns}};
     bench_kernel(&spec, NULL, NULL);
+    spec.p[ADD_APART] = 1;
+    bench_kernel(&spec, NULL, NULL);
     spec.p[ADD_SECOND] = 1;
     bench_kernel(&spec, NULL, NULL);
 }
@@ -13,7 +15,7 @@ static void run(int32_t panels, int32_t rows, int32_t columns)
 static void dense(void **state)
 {
     (void)state;
-    for (int32_t quads = 1; quads <= 20; quads++)
+    for (int32_t quads = 1; quads <= 40; quads++)
         run(1, 1, 4 * quads);
     run(1, 1, 600);
     run(3, 1, 100);
@@ -32,7 +34,7 @@ static void left_order(void **state)
 static void row_major(void **state)
 {
     (void)state;
-    static const int32_t columns[] = {4, 8, 20, 24, 28, 48, 72, 144};
+    static const int32_t columns[] = {4, 8, 20, 24, 28, 48, 72, 96, 100, 144};
     for (size_t i = 0; i < countof(columns); i++)
         for (int32_t rows = 2; rows <= 4; rows++)
             for (int32_t panels = 1; panels <= 2; panels++)

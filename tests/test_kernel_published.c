@@ -67,6 +67,8 @@ static const Row rows[] = {
     {"attention_merge 8x72, update", 3378, SPEC(ATTENTION_MERGE, 8, 72, 80, 0, 0)},
     {"attention_merge 8x72, final", 3438, SPEC(ATTENTION_MERGE, 8, 72, 80, 0, 1)},
     /* What the first model needs most; nothing published. */
+    {"add 576, apart", 0, SPEC(ADD, 1, 1, 576, 0, 1)},
+    {"add 1728, apart", 0, SPEC(ADD, 1, 1, 1728, 0, 1)},
     {"add 64", 0, SPEC(ADD, 1, 1, 64)},
     {"add 4x16 panel, bias", 0, SPEC(ADD, 1, 4, 16)},
     {"layer_norm 4x144", 0, SPEC(LAYER_NORM, 4, 144, EPSILON)},

@@ -7,6 +7,7 @@ typedef struct AddShape {
     bool second;    /* a third operand */
     bool panel;     /* Left order: 16 columns */
     uint32_t quads; /* dealt to the workers at a time */
+    bool apart;     /* operands in different memory elements */
 } AddShape;
 
 static AddShape shape_of(const KernelSpec *spec)
@@ -17,6 +18,7 @@ static AddShape shape_of(const KernelSpec *spec)
                   .second = spec->p[ADD_SECOND]};
     s.panel = s.rows > 1 && s.columns == 16;
     s.quads = s.panel ? 4 * s.rows : s.rows > 1 ? s.columns / 4 : s.panels * s.columns / 4;
+    s.apart = spec->p[ADD_APART] && !s.panel && !s.second && s.quads >= 4 * TILE_WORKERS;
     return s;
 }
 
@@ -26,6 +28,7 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     TRY(spec_range(spec, ADD_ROWS, 1, 2047, 1));
     TRY(spec_range(spec, ADD_COLUMNS, 4, spec->p[ADD_ROWS] > 1 ? 32764 : 4 * QUADS_LIMIT, 4));
     TRY(spec_range(spec, ADD_SECOND, 0, 1, 1));
+    TRY(spec_range(spec, ADD_APART, 0, 1, 1));
     AddShape s = shape_of(spec);
     uint64_t bytes = 2 * (uint64_t)s.panels * s.columns;
     if (bytes * s.rows > SRAM_BYTES || s.quads > QUADS_LIMIT)
@@ -35,12 +38,16 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     contract_operand(out, "b", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
     if (s.second)
         contract_operand(out, "c", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
-    out->operands[0].in_place = 1;
+    for (uint32_t i = 0; s.apart && i < 3; i++)
+        contract_separate(out, i, (i + 1) % 3);
+    if (!s.apart)
+        out->operands[0].in_place = 1;
     out->stack_bytes = 16;
     contract_define(out, "ADD_PANELS", spec->p[ADD_PANELS]);
     contract_define(out, "ADD_ROWS", spec->p[ADD_ROWS]);
     contract_define(out, "ADD_COLUMNS", spec->p[ADD_COLUMNS]);
     contract_define(out, "ADD_SECOND", s.second);
+    contract_define(out, "ADD_APART", s.apart);
     return STATUS_OK;
 }
 
@@ -59,11 +66,12 @@ static uint64_t worker_bundles(const AddShape *s, uint32_t w)
         entry += 4 + (rest ? 2 : 0) + (many ? 2 : 0);
         return entry + s->panels * (panel + (many ? 6 + second : 0)) + exit;
     }
-    uint64_t row = second ? 4 * n + 2 : 3 * n + 1;
+    uint64_t row = s->apart ? n + 8 : second ? 4 * n + 2 : 3 * n + 1;
+    uint64_t place = !s->apart; /* of the next store */
     if (s->rows > 1)
         return entry + (many ? 3 : 2) +
-               s->panels * (s->rows * (row + 5 + second) + (many ? 3 : 0)) + exit;
-    return entry + 1 + row + exit;
+               s->panels * (s->rows * (row + 4 + place + second) + (many ? 3 : 0)) + exit;
+    return entry + place + row + exit;
 }
 
 static void cycles(const KernelSpec *spec, Clock *clock)
@@ -98,7 +106,8 @@ const KernelFamilyInfo kernel_family_add = {
     .parameters = {[ADD_PANELS] = "panels",
                    [ADD_ROWS] = "rows",
                    [ADD_COLUMNS] = "columns",
-                   [ADD_SECOND] = "second"},
+                   [ADD_SECOND] = "second",
+                   [ADD_APART] = "apart"},
     .contract = contract,
     .cycles = cycles,
     .useful = useful,

@@ -52,8 +52,9 @@ enum { /* KERNEL_GEMM: C[rows, columns] (+)= L[rows, inner] W[inner, columns]; C
 enum { REDUCE_ELEMENTS, REDUCE_PARTIALS /* in all, >= 2: seed and a dense stack of the others */ };
 enum { /* ADD: out = a + b; b has panels x columns elements and is repeated over rows in each panel:
           element e of a is [panel][row][column]. rows = 1 means equal sizes. second = 1: out = (a + b) + c,
-          operands out, a, b, c; c has a's size (bias and residual in one call) */
-       ADD_PANELS, ADD_ROWS, ADD_COLUMNS, ADD_SECOND };
+          operands out, a, b, c; c has a's size (bias and residual in one call). apart = 1: the contract
+          may ask for different memory elements, for up to three times the speed */
+       ADD_PANELS, ADD_ROWS, ADD_COLUMNS, ADD_SECOND, ADD_APART };
 enum { GELU_ELEMENTS };
 enum { BIAS_GELU_PANELS, BIAS_GELU_ROWS, BIAS_GELU_COLUMNS };
 enum { /* LAYER_NORM: row-major [rows, columns], operands out, x, scale, bias; add = 1: x = a + b, which
