@@ -93,6 +93,32 @@ static void hosts_agree(void **test)
     free(weights);
 }
 
+/* Operands and control values that no program can have still hurt nothing. */
+static void wild_operands_are_harmless(void **test)
+{
+    (void)test;
+    Random random = {26};
+    Weights *weights = xcalloc(1, sizeof *weights);
+    for (int f = -2; f < FORM_COUNT + 2; f++) {
+        FloatExecute *execute = float_handler((Form)f);
+        for (unsigned round = 0; round < 200 && execute; round++) {
+            FloatState state = random_float_state(&random);
+            weights_write(weights, (uint32_t)random_next(&random), random_next(&random));
+            state.formats = (uint32_t)random_next(&random);
+            state.scale = (uint32_t)random_next(&random);
+            state.control = (uint32_t)random_next(&random);
+            int32_t operand[ISA_OPERANDS];
+            for (unsigned i = 0; i < ISA_OPERANDS; i++)
+                operand[i] = (int32_t)random_next(&random) >> (random_next(&random) & 31);
+            uint32_t exception = execute(&state, weights, operand);
+            assert_true(exception == 0 || exception == 5 || exception == 9);
+            for (unsigned i = 8; i < 16; i++)
+                assert_int_equal(state.a[i], 0);
+        }
+    }
+    free(weights);
+}
+
 /* How many draws an issue makes: with ESR clear, and set. */
 static unsigned draws_of(Form form, bool stochastic)
 {
@@ -255,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exceptions_are_precise),
         cmocka_unit_test(hosts_agree),
+        cmocka_unit_test(wild_operands_are_harmless),
         cmocka_unit_test(forms_draw_as_listed),
         cmocka_unit_test(control_registers),
         cmocka_unit_test(launch_takes_the_supervisors_settings),

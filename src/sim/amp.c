@@ -66,18 +66,12 @@ typedef struct Factors { /* x: of halves low, of quarters low and high, of singl
     float single;
 } Factors;
 
-/* Eight codes of quarters, one an element, as F32 bits. */
-INLINE void widen_quarters(const Row *codes, bool f143, Row *values)
+/* Eight quarters as F32 bits. */
+INLINE void widen_quarters(uint64_t codes, bool f143, Row *values)
 {
-    typedef int32_t RowInts __attribute__((vector_size(32)));
-    typedef float RowLanes __attribute__((vector_size(32)));
-    Narrow format = f143 ? FORMAT_F143 : FORMAT_F152;
-    Row magnitude = *codes & 0x7f;
-    Row normal = (magnitude << (23 - format.mantissa)) + ((127 - format.bias) << 23);
-    RowLanes subnormal = __builtin_convertvector((RowInts)magnitude, RowLanes) * format.spacing;
-    Row small = (Row)((RowInts)magnitude < (1 << format.mantissa));
-    Row nan = (Row)(*codes == QUARTER_NAN) & SINGLE_NAN;
-    *values = (small & (Row)subnormal) | (~small & normal) | nan | *codes >> 7 << 31;
+    const float *table = QUARTER_VALUES[f143];
+    for (unsigned i = 0; i < 8; i++)
+        (*values)[i] = float_bits(table[codes >> 8 * i & 255]);
 }
 
 INLINE uint64_t low_word(Lanes lanes)

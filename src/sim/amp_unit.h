@@ -51,19 +51,23 @@ AMP_INLINE Factors AMP_NAME(load_factors)(const FloatState *state, int32_t r, Pr
     } else if (product == HALVES) {
         x.low = AMP_FOUR(AMP_NAME(widen)(load_pair(state, r)));
     } else { /* the product scale goes to x: a power of two, exact */
-        double scale = (double)scale_factor(state);
         uint64_t raw = load_pair(state, r);
-#ifdef AMP_F16C
-        Row eight = (Row)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)raw));
+        double scale = (double)scale_factor(state);
+        Row eight = {0};
+        if (state->formats & FORMAT_VALUES_F143) {
+#ifdef AMP_F16C /* the bits of F143, as a half, are the value / 2^7; -0 there is the NaN */
+            __m128i codes = _mm_cvtepi8_epi16(_mm_cvtsi64_si128((long long)raw));
+            __m128i halves = _mm_and_si128(_mm_slli_epi16(codes, 7), _mm_set1_epi16((short)0xbfff));
+            __m128i nan = _mm_cmpeq_epi16(codes, _mm_set1_epi16(-128));
+            halves = _mm_or_si128(halves, _mm_and_si128(nan, _mm_set1_epi16(HALF_NAN)));
+            eight = (Row)_mm256_cvtph_ps(halves);
+            scale *= 0x1p7;
 #else
-        Row eight;
-        for (unsigned i = 0; i < 8; i++)
-            eight[i] = raw >> 8 * i & 255;
+            widen_quarters(raw, true, &eight);
 #endif
-        if (state->formats & FORMAT_VALUES_F143)
-            widen_quarters(&eight, true, &eight);
-        else
-            widen_quarters(&eight, false, &eight);
+        } else {
+            widen_quarters(raw, false, &eight);
+        }
         x.low = AMP_FOUR(__builtin_shufflevector(eight, eight, 0, 1, 2, 3)) * scale;
         x.high = AMP_FOUR(__builtin_shufflevector(eight, eight, 4, 5, 6, 7)) * scale;
     }
