@@ -186,11 +186,33 @@ static void negatives_are_refused(void **state)
     assert_int_equal(rows, 105 - 24 - 1);
 }
 
+static void constant_is_known(char **columns, int count, void *context)
+{
+    uint32_t words[4], n = 0;
+    char text[200];
+    assert_true(count >= 2);
+    snprintf(text, sizeof text, ".word %s", columns[0]);
+    if (!words_of(text, words, &n) || n != 1)
+        fail_msg("%s is not known", columns[0]);
+    if (words[0] != strtoul(columns[1], NULL, 0))
+        fail_msg("%s is 0x%x instead of %s", columns[0], words[0], columns[1]);
+    ++*(int *)context;
+}
+
+static void constants_are_known(void **state)
+{
+    (void)state;
+    int rows = 0;
+    for_rows(DATA "constants.tsv", constant_is_known, &rows);
+    assert_int_equal(rows, 101);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_assemble),
         cmocka_unit_test(negatives_are_refused),
+        cmocka_unit_test(constants_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

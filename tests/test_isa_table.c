@@ -310,6 +310,29 @@ static void csr_names_depend_on_mode(void **state)
     assert_null(isa_csr_name(0xff, MODE_BOTH));
 }
 
+static void csr_is_known(char **columns, int count, void *context)
+{
+    assert_true(count >= 3);
+    if (!strncmp(columns[0], "CWEI", 4))
+        return;
+    int number = (int)strtol(columns[2], NULL, 0);
+    bool supervisor = columns[1][0] == 's', both = columns[1][0] == 'b';
+    IsaMode mode = supervisor ? MODE_SUPERVISOR : MODE_WORKER;
+    assert_int_equal(isa_csr_number(columns[0], mode), number);
+    assert_string_equal(isa_csr_name((uint32_t)number, mode), columns[0]);
+    IsaMode other = supervisor ? MODE_WORKER : MODE_SUPERVISOR;
+    assert_int_equal(isa_csr_number(columns[0], other), both ? number : -1);
+    ++*(int *)context;
+}
+
+static void csr_table(void **state)
+{
+    (void)state;
+    int rows = 0;
+    for_rows(DATA "csr.tsv", csr_is_known, &rows);
+    assert_int_equal(rows, 43);
+}
+
 static void odd_words_are_refused(char **columns, int count, void *context)
 {
     Insn insn;
@@ -332,10 +355,15 @@ static void negative_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vectors_print),          cmocka_unit_test(table_is_the_transcription),
-        cmocka_unit_test(forms_are_disjoint),     cmocka_unit_test(encode_is_inverse_of_decode),
-        cmocka_unit_test(decoding_respects_mode), cmocka_unit_test(exchange_words),
-        cmocka_unit_test(operands_are_checked),   cmocka_unit_test(csr_names_depend_on_mode),
+        cmocka_unit_test(vectors_print),
+        cmocka_unit_test(table_is_the_transcription),
+        cmocka_unit_test(forms_are_disjoint),
+        cmocka_unit_test(encode_is_inverse_of_decode),
+        cmocka_unit_test(decoding_respects_mode),
+        cmocka_unit_test(exchange_words),
+        cmocka_unit_test(operands_are_checked),
+        cmocka_unit_test(csr_names_depend_on_mode),
+        cmocka_unit_test(csr_table),
         cmocka_unit_test(negative_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 enum {
     ISA_OPERANDS = 6,
     ISA_TEXT_OPERANDS = 7,    /* sendpicp: four operands and three parts of the payload */
-    ISA_REGION_BASE = 0x4c000 /* addresses of run count from here (choice of the chip: SRAM base) */
+    ISA_REGION_BASE = 0x4c000 /* run counts words from the start of SRAM, as its relocation does */
 };
 
 typedef enum Form {
