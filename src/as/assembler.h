@@ -43,6 +43,7 @@ typedef struct Frame { /* lives as long as the arena: positions point to it */
     struct Frame *parent;
     const char *what;                      /* macro name or directive, for messages */
     const char *name;                      /* file */
+    const char *path;                      /* of an included file; NULL: the text is no file */
     const char *cursor, *end, *line_start; /* text; a slice ends behind a separator */
     uint32_t line;
     const char *call_name; /* where the parent stood */

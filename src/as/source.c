@@ -157,38 +157,70 @@ void push_repeat(Assembler *as, const char *what, const char *body, const char *
     enter(as, frame);
 }
 
-static const char *read_include(Assembler *as, const char *name, size_t *length)
+typedef struct Include {
+    const char *text, *path; /* path: where it was found; NULL for text that is no file */
+    size_t length;
+} Include;
+
+static bool read_file(Assembler *as, const char *path, Include *out)
 {
-    for (uint32_t i = 0; i < as->options->include_folder_count; i++) {
-        const char *path = arena_printf(as->arena, "%s/%s", as->options->include_folders[i], name);
-        Bytes bytes;
-        if (!file_exists(path) || status_discard(file_read(path, FILE_LIMIT_TEXT, &bytes)))
-            continue;
-        const char *text = arena_copy(as->arena, bytes.data, bytes.count + 1, 1);
-        *length = bytes.count;
-        bytes_free(&bytes);
-        return text;
-    }
-    const char *text = as->options->find_source ? as->options->find_source(name) : NULL;
-    if (!text)
-        text = builtin_source(name);
-    *length = text ? strlen(text) : 0;
-    return text;
+    Bytes bytes;
+    if (!file_exists(path) || status_discard(file_read(path, FILE_LIMIT_TEXT, &bytes)))
+        return false;
+    out->text = arena_copy(as->arena, bytes.data, bytes.count + 1, 1);
+    out->length = bytes.count;
+    out->path = path;
+    bytes_free(&bytes);
+    return true;
+}
+
+/* Next to the file that includes, if that was found as a file; then in the folders. */
+static bool find_file(Assembler *as, const char *name, Include *out)
+{
+    const AsOptions *options = as->options;
+    if (options->include_folder_count == 0)
+        return false; /* nobody asked for files */
+    if (name[0] == '/')
+        return read_file(as, name, out);
+    const Frame *from = as->frame;
+    while (from->kind != FRAME_FILE)
+        from = from->parent;
+    const char *slash = from->path ? strrchr(from->path, '/') : NULL;
+    if (slash &&
+        read_file(as,
+                  arena_printf(as->arena, "%.*s/%s", (int)(slash - from->path), from->path, name),
+                  out))
+        return true;
+    for (uint32_t i = 0; i < options->include_folder_count; i++)
+        if (read_file(as, arena_printf(as->arena, "%s/%s", options->include_folders[i], name), out))
+            return true;
+    return false;
 }
 
 void push_include(Assembler *as, const char *name, size_t length)
 {
+    const AsOptions *options = as->options;
     char *copy = arena_alloc(as->arena, length + 1, 1);
     memcpy(copy, name, length);
-    size_t bytes;
-    const char *text = read_include(as, copy, &bytes);
-    if (!text) {
-        as_error(as, "can not find include file '%s'", copy);
-        return;
+    Include found = {0};
+    bool builtin = false;
+    if (!find_file(as, copy, &found)) {
+        found.text = options->find_source ? options->find_source(copy) : NULL;
+        builtin = !found.text;
+        if (builtin)
+            found.text = builtin_source(copy);
+        if (!found.text) {
+            as_error(as, "can not find include file '%s'", copy);
+            return;
+        }
+        found.length = strlen(found.text);
     }
-    bool builtin = text == builtin_source(copy);
-    if (charge_expansion(as, bytes) && push_text(as, FRAME_FILE, "include", copy, text, bytes, 1))
-        as->frame->builtin = builtin;
+    if (!charge_expansion(as, found.length) ||
+        !push_text(as, FRAME_FILE, "include", found.path ? found.path : copy, found.text,
+                   found.length, 1))
+        return;
+    as->frame->path = found.path;
+    as->frame->builtin = builtin;
 }
 
 bool pop_frame(Assembler *as)
