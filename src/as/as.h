@@ -1,8 +1,9 @@
 /* as.h - the assembler: text in, one relocatable object out (and the errors, all of them).
  *
- * The language is the vendor's (docs/assembly.md). Several errors are collected in one run; the
- * Status that comes back holds them all, one a line, each "file:line:column: message" with the
- * macro stack below it. */
+ * Re-entrant: kernels are assembled on many threads at once. The language is the vendor's
+ * (docs/assembly.md); the machine's symbolic constants are known without any include. Several
+ * errors are collected in one run; the Status that comes back holds them all, one a line, each
+ * "file:line:column: message" with the macro stack below it. */
 #ifndef IPU_AS_AS_H
 #define IPU_AS_AS_H
 
@@ -80,7 +81,7 @@ typedef const char *AsFindSource(const char *name);
 typedef struct AsOptions {
     const AsDefine *defines;
     uint32_t define_count;
-    const char *const *include_folders; /* may be NULL */
+    const char *const *include_folders; /* may be NULL: then no file is read */
     uint32_t include_folder_count;
     AsFindSource *find_source; /* may be NULL */
     bool supervisor;           /* start in supervisor mode */
