@@ -276,7 +276,7 @@ typedef struct TileRun {      /* what a whole check measured */
 } TileRun;
 
 /* Plans, lowers, rewrites, expands, checks every representation, runs, compares. */
-static TileRun check_graph(const Graph *graph, const PlanOptions *options, bool rewrite,
+__attribute__((unused)) static TileRun check_graph(const Graph *graph, const PlanOptions *options, bool rewrite,
                            double tolerance)
 {
     Arena arena = {0};

@@ -80,6 +80,7 @@ static Status link_kernels(Compilation *c, const SpecArray *specs)
     ARRAY(const char *) roots = {0};
     array_push(&roots, "ipu_start");
     array_push(&roots, "ipu_complete");
+    array_push(&roots, "ipu_sample_cycle");
     Map seen = {0};
     Status status = STATUS_OK;
     for (size_t i = 0; i < specs->count && status_ok(status); i++) {

@@ -2,10 +2,15 @@
  *
  *   loop:   sync 7                       input rendezvous: the host moves data now
  *           command word != 0 -> done    the host's order to end
+ *           call ipu_sample_cycle        the start cycle, and the same worker slot for every call
  *   steps   calls, local copies, exchange phases, repeats
  *           sync 7                       output rendezvous
  *           bri loop
  *   done:   bri ipu_complete
+ *
+ * Six worker slots rotate, so the cycles of a call depend on the slot in which it starts. The
+ * sample is taken by worker 0, which ends last: what follows starts the same distance from its slot
+ * in every call.
  *
  * Every instruction has the same length whatever the addresses are, so one generator serves both
  * for sizes and for words.
@@ -270,6 +275,9 @@ void program_generate(const ProgramTables *tables, const Placement *placement, u
     put(g, FORM_ld32_mmmn_zi, M_TEMPORARY, M_ZERO, STATE_COMMAND / 4, M_TEMPORARY);
     size_t branch = out->words.count;
     put(g, FORM_brnz_mmmn_zi, M_TEMPORARY, (int32_t)loop); /* patched below */
+
+    put_constant(g, M_ARGUMENT, STATE_BASE + STATE_START_CYCLE);
+    put(g, FORM_call_mmmn_zi, M_ROW_LINK, (int32_t)tables->sample_cycle);
 
     out->steps_start = here(g) - g->base;
     declare_next(g, 0);

@@ -79,8 +79,10 @@ Status tables_build(Arena *arena, const TileProgram *program, const LinkImage *l
 {
     *out = (ProgramTables){.program = program};
     TRY(resolve_calls(arena, linked, out));
-    if (linked)
+    if (linked) {
         TRY(link_symbol(linked, "ipu_complete", &out->complete));
+        TRY(link_symbol(linked, "ipu_sample_cycle", &out->sample_cycle));
+    }
     index_steps(arena, out);
     find_send_strides(arena, out);
     return STATUS_OK;
