@@ -8,6 +8,9 @@ static const struct {
     Verb *run;
 } workloads[] = {
     {"digits", "the digits model on its 256 reference images", bench_digits},
+    {"siglip-mlp", "SigLIP's MLP on the full device", bench_siglip_mlp},
+    {"mlp", "an MLP of any size", bench_mlp},
+    {"gemm", "one matrix product", bench_gemm},
     {"exchange", "one exchange phase of a pattern, delivered on the simulator", bench_exchange},
 };
 

@@ -87,6 +87,7 @@ typedef struct PlanOptions {
     uint32_t tiles;      /* 1..1472 */
     Precision precision; /* F16 (F8 later) */
     bool weights_once, pairs;
+    bool io_row_major; /* inputs and outputs row-major, linear over the tiles; else as liked */
     uint32_t beam; /* 0: default */
 } PlanOptions;
 
