@@ -39,6 +39,11 @@ Status lower_input(Lower *l, uint32_t op, uint32_t operand, MidId *out, bool *fr
 Status lower_broadcast(Lower *l, ValueId value, const TensorType *type, MidId into, MidId *out,
                        bool *fresh);
 
+static inline bool is_boundary(const MidOp *op)
+{
+    return op->kind == MID_REPEAT || op->kind == MID_END_REPEAT;
+}
+
 Status lower_gemm(Lower *l, uint32_t op);      /* products.c */
 Status lower_attention(Lower *l, uint32_t op); /* products.c */
 

@@ -297,6 +297,33 @@ static Status lower_yield(Lower *l, ValueId yield, MidId carried, const MidId *a
     return STATUS_OK;
 }
 
+/* A yield whose maker and everything behind it leave the carried memory alone may be made there. */
+static void make_in_carried(Lower *l, ValueId yield, MidId carried)
+{
+    Mid *mid = l->mid;
+    const Stored *stored = &l->stored[yield];
+    if (stored->value == MID_NONE || stored->value < carried)
+        return;
+    MidValue *value = &mid->values.items[stored->value];
+    const TensorType *type = &mid_value(mid, carried)->type;
+    if (value->storage != MID_NONE || value->role || value->resident || value->slots != 1 ||
+        value->parts || !mapping_is_identity(&stored->mapping) ||
+        !shape_equal(&value->type.shape, &type->shape) ||
+        !format_equal(&value->type.format, &type->format))
+        return;
+    for (size_t i = mid->ops.count; i-- > 0;) {
+        const MidOp *op = &mid->ops.items[i];
+        for (uint32_t j = 0; j < op->operand_count; j++)
+            if (mid_root(mid, op->operands[j]) == mid_root(mid, carried))
+                return;
+        for (uint32_t j = 0; j < op->result_count; j++)
+            if (op->results[j] == stored->value) {
+                value->storage = carried;
+                return;
+            }
+    }
+}
+
 static Status lower_repeat(Lower *l, uint32_t op)
 {
     const Operation *o = &l->graph->operations.items[op];
@@ -316,6 +343,8 @@ static Status lower_repeat(Lower *l, uint32_t op)
     TRY(lower_region(l, o->body));
     l->key = o->key;
     l->phase++;
+    for (uint32_t j = 0; j < o->carried_count; j++)
+        make_in_carried(l, body->yields[j], carried[j]);
     for (uint32_t j = 0; j < o->carried_count; j++)
         TRY(lower_yield(l, body->yields[j], carried[j], carried, o->carried_count, &staged[j]));
     l->phase++;
