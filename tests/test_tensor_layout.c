@@ -18,15 +18,19 @@ static void check_tiles(const TensorType *type)
         hits[shard]++;
     }
     assert_int_equal(type_shard_of_tile(type, f->first_tile + f->tile_count), -1);
+    uint32_t *tiles = calloc(f->tile_count, sizeof *tiles);
+    type_tiles(type, tiles);
     for (uint32_t s = 0; s < shards; s++) {
         assert_int_equal(hits[s], f->replicas);
         for (uint32_t r = 0; r < f->replicas; r++) {
             uint32_t tile = type_tile_of_shard(type, s, r);
+            assert_int_equal(tiles[s * f->replicas + r], tile);
             assert_int_equal(type_shard_of_tile(type, tile), s);
             for (uint32_t q = 0; q < r; q++)
                 assert_int_not_equal(type_tile_of_shard(type, s, q), tile);
         }
     }
+    free(tiles);
     free(hits);
 }
 

@@ -10,6 +10,7 @@ typedef struct SimBackend {
     Sim *sim;
     const Package *package;
     bool verify;
+    uint64_t released; /* when the rendezvous before the current stretch let go */
 } SimBackend;
 
 static const char *symbol_at(const Package *package, uint32_t tile, uint32_t pc, uint32_t *offset)
@@ -67,6 +68,10 @@ static Status sim_backend_read(void *state, uint32_t tile, uint32_t address, voi
 static Status sim_backend_resume(void *state, BackendStop *stop)
 {
     SimBackend *b = state;
+    b->released = 0;
+    for (uint32_t t = 0; t < TILES; t++)
+        if (sim_cycle(b->sim, t) + TIMING_HOST_SYNC > b->released)
+            b->released = sim_cycle(b->sim, t) + TIMING_HOST_SYNC;
     SimStop reason = sim_run(b->sim);
     if (reason == SIM_FAULT)
         return fault_status(b);
@@ -74,6 +79,7 @@ static Status sim_backend_resume(void *state, BackendStop *stop)
     return STATUS_OK;
 }
 
+/* A program without an exchange (one tile) has no first barrier: it counts from the rendezvous. */
 static void sim_backend_measure(void *state, DeviceRun *run)
 {
     SimBackend *b = state;
@@ -84,8 +90,9 @@ static void sim_backend_measure(void *state, DeviceRun *run)
         if (sim_watched(b->sim, b->package->tiles[t].physical, &cycle) && cycle > last)
             last = cycle;
     *run = (DeviceRun){.phases = count};
-    if (count && last > phases[0].released)
-        run->cycles = last - phases[0].released;
+    uint64_t start = count ? phases[0].released : b->released;
+    if (last > start)
+        run->cycles = last - start;
     for (uint32_t p = 0; p < count; p++) {
         run->boundary_cycles += phases[p].event0 - phases[p].entered;
         run->exchange_cycles += phases[p].ended - phases[p].event0;
