@@ -458,7 +458,11 @@ static void schedule_phases(ScheduleWork *work, Arena *arena, Pool *pool)
         choose_candidate(phase);
         PhaseSchedule *out = &work->out[p];
         out->phase = keep_phase(arena, &work->program->phases.items[p], phase->chosen);
-        out->bound = phase->candidates[CUT_NONE].problem.bound;
+        /* Parts send the same words more than once: that is no excuse. Pairs halve the items. */
+        const Candidate *bounding = &phase->candidates[CUT_NONE];
+        if (phase->chosen == &phase->candidates[CUT_PAIRS])
+            bounding = phase->chosen;
+        out->bound = bounding->problem.bound;
         out->slots = arena_array(arena, MessageSlot, phase->chosen->problem.count);
         out->tile_horizon = arena_array(arena, uint32_t, work->program->tiles);
         out->row_words = arena_array(arena, uint32_t, work->program->tiles);
