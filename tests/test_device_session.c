@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include "device/device.h"
+#include "hostile.h"
 #include "target/target.h"
 
 #include <math.h>
@@ -93,7 +94,7 @@ static void calls(void **state)
     float first[ROWS * COLUMNS], out[ROWS * COLUMNS], zeros[countof(input_data)] = {0};
     for (unsigned threads = 1; threads <= 2; threads++) {
         Device *device;
-        DeviceOptions options = {"sim", threads, threads == 1};
+        DeviceOptions options = {.device = "sim", .threads = threads, .verify = threads == 1};
         assert_ok(device_open(&f->compilation.package, &options, &device));
         for (uint32_t i = 0; i < 3; i++) {
             assert_ok(call(device, out));
@@ -126,7 +127,7 @@ static void names(void **state)
 {
     Fixture *f = *state;
     Device *device;
-    DeviceOptions options = {"sim", 1, false};
+    DeviceOptions options = {.device = "sim", .threads = 1, .verify = false};
     float out[ROWS * COLUMNS];
     assert_ok(device_open(&f->compilation.package, &options, &device));
     DeviceTensor x = {"x", input_data, countof(input_data)}, y = {"y", out, countof(out)};
@@ -185,7 +186,7 @@ static void faults(void **state)
     }
     assert_non_null(code);
     Device *device;
-    DeviceOptions options = {"sim", 1, false};
+    DeviceOptions options = {.device = "sim", .threads = 1, .verify = false};
     float out[ROWS * COLUMNS];
     assert_ok(device_open(&package, &options, &device));
     Status status = call(device, out);
@@ -205,12 +206,77 @@ static void faults(void **state)
     free(tiles);
 }
 
+/* Damaged programs end in an error or a result, never in a crash or a hang: one word, field or bit
+ * of a tile in use is changed, or of an idle one. */
+static void damaged(void **state)
+{
+    Fixture *f = *state;
+    Package package = f->compilation.package;
+    size_t bytes = package.tile_count * sizeof *package.tiles;
+    PackageTile *tiles = malloc(bytes);
+    DeviceOptions options = {.device = "sim", .threads = 1, .max_cycles = 100000};
+    DeviceTensor input = {"x", input_data, countof(input_data)};
+    uint32_t errors = 0, rounds = 0;
+    for (Hostile h = hostile_begin(60); hostile_more(&h); rounds++) {
+        memcpy(tiles, f->compilation.package.tiles, bytes);
+        package.tiles = tiles;
+        uint32_t logical = hostile_random(&h, 10);
+        PackageTile *tile = tiles;
+        while (tile->physical != target_physical(logical))
+            tile++;
+        PackageSegment *segments =
+            arena_copy(&f->arena, tile->segments, tile->segment_count * sizeof *segments, 8);
+        PackageSegment *segment = &segments[hostile_random(&h, tile->segment_count)];
+        tile->segments = segments;
+        uint8_t *data = arena_copy(&f->arena, segment->data, segment->data_bytes, 8);
+        segment->data = data;
+        uint32_t at = hostile_random(&h, segment->data_bytes);
+        switch (hostile_random(&h, 6)) {
+        case 0:
+            tile->entry = hostile_random(&h, 0xffffffff);
+            break;
+        case 1:
+            tile->command_address = hostile_random(&h, SRAM_END + 8);
+            break;
+        case 2:
+            for (uint32_t i = 0; i < 8 && segment->data_bytes; i++)
+                data[hostile_random(&h, segment->data_bytes)] = (uint8_t)hostile_random(&h, 256);
+            break;
+        case 3:
+            if (segment->data_bytes >= at / 4 * 4 + 4)
+                store_u32(data + at / 4 * 4, hostile_random(&h, 0xffffffff));
+            break;
+        default:
+            if (segment->data_bytes)
+                data[at] = (uint8_t)(data[at] ^ 1 << hostile_random(&h, 8));
+        }
+        if (status_discard(package_check(&package)))
+            continue;
+        Device *device;
+        float out[ROWS * COLUMNS];
+        DeviceTensor output = {"y", out, countof(out)};
+        Status status = device_open(&package, &options, &device);
+        if (status_ok(status)) {
+            status = device_call(device, &input, 1, &output, 1);
+            Status closing = device_close(device);
+            if (status_ok(status))
+                status = closing;
+            else
+                status_free(closing);
+        }
+        errors += status_discard(status);
+    }
+    print_message("%u of %u damaged programs gave an error\n", errors, rounds);
+    assert_true(errors > 0);
+    free(tiles);
+}
+
 /* One tile, no exchange: cycles count from the rendezvous. */
 static void one_tile(void **state)
 {
     Fixture *f = *state;
     Device *device;
-    DeviceOptions options = {"sim", 1, true};
+    DeviceOptions options = {.device = "sim", .threads = 1, .verify = true};
     float out[ROWS * COLUMNS];
     assert_ok(device_open(&f->single.package, &options, &device));
     assert_ok(call(device, out));
@@ -229,7 +295,7 @@ static void from_file(void **state)
     Bytes bytes;
     Package package;
     Device *device;
-    DeviceOptions options = {"sim", 0, false};
+    DeviceOptions options = {.device = "sim", .threads = 0, .verify = false};
     float out[ROWS * COLUMNS];
     assert_ok(package_encode(&f->compilation.package, &bytes));
     assert_ok(package_decode(&arena, "small.ipuexe", bytes.data, bytes.count, &package));
@@ -247,8 +313,8 @@ static void from_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls),    cmocka_unit_test(names),     cmocka_unit_test(faults),
-        cmocka_unit_test(one_tile), cmocka_unit_test(from_file),
+        cmocka_unit_test(calls),   cmocka_unit_test(names),    cmocka_unit_test(faults),
+        cmocka_unit_test(damaged), cmocka_unit_test(one_tile), cmocka_unit_test(from_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -16,6 +16,8 @@ typedef struct DeviceOptions {
     const char *device; /* "sim", or a card's node "/dev/ipu0" */
     unsigned threads;   /* host threads of the simulator; 0: all cores */
     bool verify;        /* the simulator's checks of reads and stray words; word counts per phase */
+    uint64_t
+        max_cycles; /* between two rendezvous, then it is a runaway; 0: about 0.7 s of device */
 } DeviceOptions;
 
 typedef struct DeviceTensor { /* an input or output of the model, by the graph's name */

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Far above any inference; a damaged program that loops ends with a message within seconds. */
+#define RUNAWAY_CYCLES ((uint64_t)1 << 30)
+
 typedef struct SimBackend {
     Sim *sim;
     const Package *package;
@@ -162,7 +165,10 @@ Status sim_backend_create(const Package *package, const DeviceOptions *options, 
         return status_error("the package has %u tiles, the chip %d", package->tile_count, TILES);
     SimBackend *b = xcalloc(1, sizeof *b);
     *b = (SimBackend){.package = package, .verify = options->verify};
-    SimOptions sim = {.tiles = TILES, .threads = options->threads, .verify = options->verify};
+    SimOptions sim = {.tiles = TILES,
+                      .threads = options->threads,
+                      .verify = options->verify,
+                      .max_cycles = options->max_cycles ? options->max_cycles : RUNAWAY_CYCLES};
     Status status = sim_create(&sim, &b->sim);
     if (status_ok(status))
         status = load(b);
