@@ -88,7 +88,7 @@ typedef struct PlanOptions {
     Precision precision; /* F16 (F8 later) */
     bool weights_once, pairs;
     bool io_row_major; /* inputs and outputs row-major, linear over the tiles; else as liked */
-    uint32_t beam; /* 0: default */
+    uint32_t beam;     /* 0: default */
 } PlanOptions;
 
 /* What a recipe does not repeat because it follows from the graph and the plan. */
