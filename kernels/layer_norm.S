@@ -18,13 +18,15 @@
 .else
     .set OPERANDS, 4
 .endif
-.set FRAME_STATISTICS, OPERANDS * 4
+.set RECIPROCAL, LAYER_NORM_RECIPROCAL
+.set EPSILON, LAYER_NORM_EPSILON
 
 .macro LOAD_OPERANDS
-    ld32 $m2, $mvertex_base, $mzero, 0 // out
-    ld32 $m3, $mvertex_base, $mzero, 1 // x, or the sum
-    ld32 $m4, $mvertex_base, $mzero, OPERANDS - 2 // scale
-    ld32 $m5, $mvertex_base, $mzero, OPERANDS - 1 // bias
+    { get $m0, $WSR ; setzi $a6, 8 }
+    { ld32 $m2, $mvertex_base, $mzero, 0 ; uput $FP_CLR, $a6 } // out
+    { ld32 $m3, $mvertex_base, $mzero, 1 ; setzi $a2, ONES & 0xfffff } // x, or the sum
+    { ld32 $m4, $mvertex_base, $mzero, OPERANDS - 2 ; or $a2, $a2, ONES & 0xfff00000 } // scale
+    { ld32 $m5, $mvertex_base, $mzero, OPERANDS - 1 ; mov $a3, $a2 } // bias
 .endm
 .include "norm.inc"
 
@@ -35,9 +37,12 @@
 .align 8
 ipu_layer_norm:
 .if PARTS == 1
-    LAUNCH_ONCE OPERANDS, FRAME, worker
+    OPEN_NORM_FRAME worker
+    runall $m0, $m1, 0
+    sync 2
+    br $m10
 .else
-    OPEN_FRAME OPERANDS, FRAME, worker
+    OPEN_NORM_FRAME worker
     runall $m0, $m1, 0
     setzi $m0, apply
     sync 2
@@ -73,21 +78,20 @@ ipu_layer_norm:
     { st64step $a2:3, $m2, $m6+=, PARTS ; f16v4gacc $a2:3 }
     { ld64step $a4:5, $m5, $m10+=, PARTS ; f16v4mul $a2:3, $a2:3, $a4:5 }
     { nop ; f16v4add $a2:3, $a2:3, $a4:5 }
-    st64step $a2:3, $m2, $m6+=, PARTS
+    { st64step $a2:3, $m2, $m6+=, PARTS ; fnop }
 .endm
 
 .align 8
 worker:
     FIND_SLICE
-.align 8
 row:
     SLICE_STATISTICS
 .if PARTS == 1
     NORMALISE
-    NEXT_ROW row, ROW_BYTES
+    NEXT_ROW row, ROW_BYTES, 1
 .else
-    st32 $a0, $m11, $m9, (FRAME_STATISTICS + SECOND) / 4
-    NEXT_ROW row, 0
+    { st32 $a0, $m11, $m9, (FRAME_STATISTICS + SECOND) / 4 ; fnop }
+    NEXT_ROW row, 0, 0
 .endif
 done:
     exitz $mzero
@@ -99,21 +103,18 @@ apply:
     .if ROUNDS > 1
     FIND_SLICE
     .elseif SHARE == 0
-    brz $m1, done
+    { brz $m1, done ; fnop }
     .endif
-.align 8
 job:
     .if ROUNDS > 1
-    { setzi $m10, constants ; setzi $a7, 8 }
-    { shr $m9, $m0, 1 ; uput $FP_CLR, $a7 } // zero accumulators
+    { shr $m9, $m0, 1 ; fnop }
     .endif
     COMBINE
     { nop ; f32tof16 $a5, $a4 } // -K of the own slice
     { nop ; f16tof32 $a5, $a5 }
-    { ld32 $a1, $m10, $mzero, 3 ; f32sub $a4, $a6, $a5 }
+    { ld32 $a1, $mvertex_base, $mzero, FRAME_EPSILON ; f32sub $a4, $a6, $a5 }
     NORMALISE
-    NEXT_ROW job, ROW_BYTES
+    NEXT_ROW job, ROW_BYTES, 1
     exitz $mzero
 .endif
-    NORM_CONSTANTS LAYER_NORM_RECIPROCAL | 0x80000000, LAYER_NORM_EPSILON
 .size ipu_layer_norm, . - ipu_layer_norm

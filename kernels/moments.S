@@ -15,14 +15,15 @@
 .else
     .set OPERANDS, 2
 .endif
-.set FRAME_STATISTICS, OPERANDS * 4
+.set RECIPROCAL, MOMENTS_RECIPROCAL
+.set EPSILON, 0
 
 .macro LOAD_OPERANDS
-    ld32 $m2, $mvertex_base, $mzero, 0 // moments
-    ld32 $m3, $mvertex_base, $mzero, 1 // x, or the sum
-.if PARTS == 1
-    shl $m4, $m0, 3 // of the row's moments
-.endif
+    { get $m0, $WSR ; setzi $a6, 8 }
+    { ld32 $m2, $mvertex_base, $mzero, 0 ; uput $FP_CLR, $a6 } // moments
+    { ld32 $m3, $mvertex_base, $mzero, 1 ; setzi $a2, ONES & 0xfffff } // x, or the sum
+    { shl $m4, $m0, 3 ; or $a2, $a2, ONES & 0xfff00000 } // of the row's moments, when PARTS = 1
+    { nop ; mov $a3, $a2 }
 .endm
 .include "norm.inc"
 
@@ -33,9 +34,12 @@
 .align 8
 ipu_moments:
 .if PARTS == 1
-    LAUNCH_ONCE OPERANDS, FRAME, worker
+    OPEN_NORM_FRAME worker
+    runall $m0, $m1, 0
+    sync 2
+    br $m10
 .else
-    OPEN_FRAME OPERANDS, FRAME, worker
+    OPEN_NORM_FRAME worker
     runall $m0, $m1, 0
     setzi $m0, combine
     sync 2
@@ -48,34 +52,32 @@ ipu_moments:
 .align 8
 worker:
     FIND_SLICE
-.align 8
 row:
     SLICE_STATISTICS
 .if PARTS > 1
-    st32 $a0, $m11, $m9, (FRAME_STATISTICS + SECOND) / 4
+    { st32 $a0, $m11, $m9, (FRAME_STATISTICS + SECOND) / 4 ; fnop }
 .else
-    f32add $a6, $a4, $a6 // -mean again, exactly
-    mov $a7, $a0
-    f32v2sub $a6:7, $azeros, $a6:7
-    st64 $a6:7, $m2, $m4, 0
+    { nop ; f32add $a6, $a4, $a6 } // -mean again, exactly
+    { nop ; mov $a7, $a0 }
+    { nop ; f32v2sub $a6:7, $azeros, $a6:7 }
+    { st64 $a6:7, $m2, $m4, 0 ; fnop }
     .if ROUNDS > 1
-    add $m4, $m4, 6 * 8
+    { add $m4, $m4, 6 * 8 ; fnop }
     .endif
 .endif
-    NEXT_ROW row, 0
+    NEXT_ROW row, 0, 0
 done:
     exitz $mzero
 
 .if PARTS > 1
 .align 8
-combine:
+combine: // accumulators are zero after the first launch, and again after each row
     get $m1, $WSR
     ld32 $m2, $mvertex_base, $mzero, 0
     shl $m4, $m1, 3
     mul $m11, $m1, STATISTICS
     add $m11, $m11, $mvertex_base
     setzi $m9, 0
-    setzi $m10, constants
     .if ROWS < 6
     cmpult $m1, $m1, ROWS
     brz $m1, done
@@ -85,7 +87,7 @@ combine:
     .elseif ROWS > 6
     setzi $m1, ROWS / 6 - 1
     .endif
-next: // accumulators are zero after the first launch, and again after each row
+next:
     COMBINE
     mov $a7, $a0
     f32v2sub $a6:7, $azeros, $a6:7
@@ -97,5 +99,4 @@ next: // accumulators are zero after the first launch, and again after each row
     .endif
     exitz $mzero
 .endif
-    NORM_CONSTANTS MOMENTS_RECIPROCAL | 0x80000000, 0
 .size ipu_moments, . - ipu_moments

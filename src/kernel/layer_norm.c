@@ -10,21 +10,21 @@ static uint64_t normalise(const NormShape *s)
 static void cycles_with(const NormShape *s, Clock *clock)
 {
     uint64_t first[TILE_WORKERS], second[TILE_WORKERS];
+    bool cut = s->parts > 1, many = s->rows > s->teams;
     for (uint32_t w = 0; w < TILE_WORKERS; w++) {
         uint64_t rows = norm_rows_of_team(s, w / s->parts);
         bool leaves;
-        uint64_t entry = norm_find_slice(s, 4, w / s->parts, &leaves);
-        entry += leaves ? 0 : entry % 2; /* .align 8 */
-        uint64_t row = norm_slice_statistics(s) + norm_next_row(s);
-        first[w] = entry + rows * (row + (s->parts > 1 ? 1 : normalise(s))) + 1;
-        if (s->rows <= s->teams) /* the registers are still there */
-            entry = s->rows < s->teams ? (leaves ? 1 : 2) : 0;
-        uint64_t centre = 3 + (s->rows > s->teams ? 2 : 0);
-        second[w] = entry + rows * (norm_combine(s) + centre + normalise(s) + norm_next_row(s)) + 1;
+        uint64_t entry = norm_find_slice(s, w / s->parts, &leaves);
+        uint64_t row = norm_slice_statistics(s) + (cut ? 1 : normalise(s)) + norm_next_row(s, !cut);
+        first[w] = entry + rows * row + 1;
+        if (!many) /* the registers are still there */
+            entry = s->rows < s->teams;
+        row = many + norm_combine(s) + 3 + normalise(s) + norm_next_row(s, true);
+        second[w] = entry + rows * row + 1;
     }
-    clock_open_frame(clock, s->operands);
+    norm_open_frame(s, clock);
     clock_launch(clock, first);
-    if (s->parts > 1) {
+    if (cut) {
         clock_issue(clock, 1);
         clock_sync(clock);
         clock_launch(clock, second);

@@ -7,18 +7,17 @@ static void cycles_with(const NormShape *s, Clock *clock)
     bool many = s->rows > TILE_WORKERS;
     for (uint32_t w = 0; w < TILE_WORKERS; w++) {
         bool leaves;
-        uint64_t entry = norm_find_slice(s, s->parts == 1 ? 3 : 2, w / s->parts, &leaves);
-        entry += leaves ? 0 : entry % 2; /* .align 8 */
+        uint64_t entry = norm_find_slice(s, w / s->parts, &leaves);
         uint64_t store = s->parts > 1 ? 1 : 4 + (s->rows > s->teams);
         first[w] = entry +
                    norm_rows_of_team(s, w / s->parts) *
-                       (norm_slice_statistics(s) + store + norm_next_row(s)) +
+                       (norm_slice_statistics(s) + store + norm_next_row(s, false)) +
                    1;
         uint64_t rows = share_of_worker(s->rows, w);
-        second[w] = 7 + (s->rows % TILE_WORKERS ? 2 : many) +
+        second[w] = 6 + (s->rows % TILE_WORKERS ? 2 : many) +
                     rows * (norm_combine(s) + 3 + (many ? 3 : 0)) + 1;
     }
-    clock_open_frame(clock, s->operands);
+    norm_open_frame(s, clock);
     clock_launch(clock, first);
     if (s->parts > 1) {
         clock_issue(clock, 1);

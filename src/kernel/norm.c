@@ -11,7 +11,7 @@ static uint32_t statistics_bytes(const NormShape *s) /* of one row */
 
 uint32_t norm_frame_bytes(const NormShape *s)
 {
-    return 4 * s->operands + (s->parts > 1 ? s->rows * statistics_bytes(s) : 0);
+    return 4 * s->operands + 8 + (s->parts > 1 ? s->rows * statistics_bytes(s) : 0);
 }
 
 NormShape norm_cut(NormShape s, NormCycles *cycles)
@@ -45,12 +45,21 @@ uint64_t norm_rows_of_team(const NormShape *s, uint32_t team)
     return s->rows / s->teams + (team < s->rows % s->teams);
 }
 
-uint64_t norm_find_slice(const NormShape *s, uint32_t loads, uint32_t team, bool *leaves)
+void norm_open_frame(const NormShape *s, Clock *clock)
+{
+    clock_issue(clock, 4);
+    clock_depend(clock, 4);
+    clock_issue(clock, 2 + 2 + s->operands - 2);
+    clock_depend(clock, 1 + s->operands); /* epsilon's second half, written two instructions in */
+    clock_issue(clock, 2);
+}
+
+uint64_t norm_find_slice(const NormShape *s, uint32_t team, bool *leaves)
 {
     static const uint8_t part_and_team[] = {[1] = 0, [2] = 2, [3] = 4, [6] = 0};
     static const uint8_t place[] = {[1] = 2, [2] = 6, [3] = 6, [6] = 4};
     bool rest = s->rows % s->teams != 0, loops = s->rows > s->teams;
-    uint64_t slots = 1u + loads + part_and_team[s->parts] + (rest ? 2 : loops);
+    uint64_t slots = 5u + part_and_team[s->parts] + (rest ? 2 : loops);
     *leaves = norm_rows_of_team(s, team) == 0;
     return *leaves ? slots : slots + place[s->parts];
 }
@@ -58,7 +67,7 @@ uint64_t norm_find_slice(const NormShape *s, uint32_t loads, uint32_t team, bool
 uint64_t norm_slice_statistics(const NormShape *s)
 {
     uint64_t sum =
-        s->adds ? 2 * (uint64_t)s->quads + 10 + (s->parts > 1 ? 3 : 0) : (uint64_t)s->quads + 6;
+        s->adds ? 2 * (uint64_t)s->quads + 9 + (s->parts > 1 ? 1 : 0) : (uint64_t)s->quads + 4;
     return sum + 5 + 2 * (uint64_t)s->quads + 6;
 }
 
@@ -67,9 +76,9 @@ uint64_t norm_combine(const NormShape *s)
     return s->parts == 6 ? 18 : s->parts == 3 ? 14 : 10;
 }
 
-uint64_t norm_next_row(const NormShape *s)
+uint64_t norm_next_row(const NormShape *s, bool used)
 {
-    return s->rows > s->teams ? (s->parts > 1 ? 4 : 3) : 0;
+    return s->rows > s->teams ? (used ? 7 : 5) : 0;
 }
 
 /* In the device's signs: means and variances are negative until the end. */

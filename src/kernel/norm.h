@@ -23,11 +23,13 @@ uint32_t norm_frame_bytes(const NormShape *s);
 float norm_reciprocal(const NormShape *s); /* of a slice's elements */
 uint64_t norm_rows_of_team(const NormShape *s, uint32_t team);
 
-/* Slots of the macros. find_slice: up to the first row; `leaves`: the team has no row and goes. */
-uint64_t norm_find_slice(const NormShape *s, uint32_t loads, uint32_t team, bool *leaves);
+/* The macros: the supervisor's clock, slots of the workers. find_slice: up to the first row;
+ * `leaves`: the team has no row and goes. */
+void norm_open_frame(const NormShape *s, Clock *clock);
+uint64_t norm_find_slice(const NormShape *s, uint32_t team, bool *leaves);
 uint64_t norm_slice_statistics(const NormShape *s);
 uint64_t norm_combine(const NormShape *s);
-uint64_t norm_next_row(const NormShape *s);
+uint64_t norm_next_row(const NormShape *s, bool used);
 
 typedef struct Slice { /* in the device's signs; centre: K */
     float minus_mean, minus_variance, minus_centre;
