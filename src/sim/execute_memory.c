@@ -15,9 +15,8 @@
  * 1, 32 KiB share a pair of elements, even 8-byte words in one and odd ones in the other. */
 static inline bool share_element(uint32_t a, uint32_t b)
 {
-    uint32_t difference = a ^ b;
-    return difference < INTERLEAVED_ELEMENT_BYTES &&
-           !(difference & (a < INTERLEAVED_BASE ? ELEMENT_BYTES : 8u));
+    uint32_t within = a < INTERLEAVED_BASE ? ELEMENT_BYTES : 8;
+    return !((a ^ b) & (~(INTERLEAVED_ELEMENT_BYTES - 1u) | within));
 }
 
 __attribute__((noinline, cold)) static uint32_t bad_address(Context *c, uint32_t address,
@@ -330,11 +329,10 @@ static inline void pack_all(Context *c, const Decoded *d, uint32_t high, uint32_
     c->m[d->out[1] + 1] = (high & 0x80000000u) | (a2 >> 11) << 21 | a1;
 }
 
-static uint32_t ld2xst64pace(Context *c, const Decoded *d)
+/* The checks of three long accesses, two loads and a store, one by one. */
+__attribute__((noinline, cold)) static uint32_t check_three(Context *c, uint32_t a0, uint32_t a1,
+                                                            uint32_t a2)
 {
-    PAIR;
-    uint32_t a0 = low & ADDRESS_MASK, a1 = high & ADDRESS_MASK, a2 = address2(low, high);
-    uint32_t pace = IMMEDIATE(4);
     PLACE(first, a0, 8);
     PLACE(second, a1, 8);
     PLACE(third, a2, 8);
@@ -343,9 +341,33 @@ static uint32_t ld2xst64pace(Context *c, const Decoded *d)
     MUST_DIFFER(a1, a2);
     MUST_BE_DEFINED(first, 8);
     MUST_BE_DEFINED(second, 8);
-    const uint64_t loaded[2] = {load_u64(c->memory + first), load_u64(c->memory + second)};
+    return OUTCOME_DONE;
+}
+
+static inline bool outside_or_misaligned(uint32_t address)
+{
+    return (address - SRAM_BASE > SRAM_BYTES - 8) | (address & 7);
+}
+
+/* The instruction of the accumulating GEMM: everything that could be wrong is one branch. */
+static uint32_t ld2xst64pace(Context *c, const Decoded *d)
+{
+    PAIR;
+    uint32_t a0 = low & ADDRESS_MASK, a1 = high & ADDRESS_MASK, a2 = address2(low, high);
+    uint32_t pace = IMMEDIATE(4);
+    bool doubt = outside_or_misaligned(a0) | outside_or_misaligned(a1) | outside_or_misaligned(a2) |
+                 share_element(a0, a1) | share_element(a0, a2) | share_element(a1, a2) |
+                 (c->defined != NULL);
+    if (unlikely(doubt)) {
+        uint32_t outcome = check_three(c, a0, a1, a2);
+        if (outcome)
+            return outcome;
+    }
+    const uint8_t *memory = c->memory;
+    const uint64_t loaded[2] = {load_u64(memory + (a0 - SRAM_BASE)),
+                                load_u64(memory + (a1 - SRAM_BASE))};
     __builtin_memcpy(c->load, loaded, sizeof loaded); /* in one piece, as it is read */
-    store(c, third, &c->f.a[d->op[3]], 8);
+    store(c, a2 - SRAM_BASE, &c->f.a[d->op[3]], 8);
     pack_all(c, d, high, advance(a0, pace, stride, 8), advance(a1, pace >> 2, stride, 8),
              advance(a2, pace >> 4, stride, 8));
     return OUTCOME_DONE;
