@@ -15,7 +15,7 @@ typedef struct ProductsOptions {
     CommonOptions common;
     const char *precision, *weights, *io, *package;
     uint64_t rows, inner, columns, hidden, blocks, tiles, batch, seed;
-    bool no_cache, verify, no_run, no_pairs;
+    bool no_cache, verify, no_run, no_pairs, show_plan;
 } ProductsOptions;
 
 typedef struct Data { /* every input and parameter by name, halves exactly */
@@ -206,6 +206,12 @@ static Status run_workload(const char *name, const ProductsOptions *o, Session *
     TRY(compile(&s->graph, &s->options, s->pool, STAGE_PACKAGE, &s->compilation));
     s->build_seconds = seconds_now() - start;
     double build_memory = peak_memory_mib();
+    if (o->show_plan) {
+        Text text = {0};
+        recipe_print(&text, &s->graph, s->compilation.recipe);
+        fputs(text_string(&text), stdout);
+        text_free(&text);
+    }
     if (o->package)
         TRY(package_write(&s->compilation.package, o->package));
     if (!o->no_run)
@@ -246,6 +252,7 @@ static int products(const char *name, ProductsOptions o, int argc, char **argv)
         {"--tiles", OPTION_NUMBER, &o.tiles, "N", "logical tiles (default 1472)", 1, TILES},
         {"--seed", OPTION_NUMBER, &o.seed, "N", "of the random data (default 1)", 0, 0},
         {"--package", OPTION_TEXT, &o.package, "FILE", "write the package too", 0, 0},
+        {"--show-plan", OPTION_FLAG, &o.show_plan, "", "print the recipe first", 0, 0},
         {"--no-run", OPTION_FLAG, &o.no_run, "", "build only", 0, 0},
         {"--no-pairs", OPTION_FLAG, &o.no_pairs, "", "no 64-bit exchange", 0, 0},
         {"--no-kernel-cache", OPTION_FLAG, &o.no_cache, "", "assemble every kernel anew", 0, 0},
