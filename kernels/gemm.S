@@ -249,68 +249,118 @@ last_panel:
 .set P3, TAMP_F16V4_E4_P3
 
 .if N == 1
-/* ROW: one row a worker. Its sums leave the unit and go back in within the launch: four issues of x,
- * then five of zeros, in which result word j comes out at issue j and goes in again at issue j + 1;
- * the fifth pushes out what went in first. At the end of a column group they are stored instead and
- * zeros go in. $m0: x, $m1: C, $m3: HOME. */
-.set ROW_FORTH, (ROWS - 1) * 32
-.set ROW_HOME, ROWS * (IG - 1) * 32 + 32
+/* ROW: one row a worker; its sums stay in the unit. Phase 0 exchanges accumulators and chain, so the
+ * even and the odd panels of a column group make two sums. While one panel is multiplied the results of the
+ * one before come out, and go back in, one issue later, for the one after: word j comes out at issue
+ * j and enters at issue j + 1; a fifth issue, of zeros, takes the last word and pushes out what
+ * entered first. In the last panel the other sum comes out, then four issues of zeros bring this one, and the
+ * two are added.
+ *
+ * $m0: x, stepped; $m1: C of the column group; $m2: byte offset of the row, for both; $m3: HOME_STEP
+ * when it is no immediate. */
+.set FORTH_STEP, 1 + 4 * (ROWS - 1)
+.set HOME_STEP, -(4 * ROWS * (IG - 1) + 3)
+.set FAR, (CG > 1 && HOME_STEP < -128) & 1
+.set LATE, (IG > 2 && CG == 1 && GEMM_ACCUMULATE == 0) & 1 // there is a free slot for $m1 in `middle`
 
-.macro ROW_X
-    { ld64step $a0:1, $mzero, $m0+=, 1 ; AMP $a4:5, $a0:1, $azeros, P0 }
-    { ld64step $a0:1, $mzero, $m0+=, 1 ; AMP $a4:5, $a0:1, $azeros, P1 }
-    { ld64step $a0:1, $mzero, $m0+=, 1 ; AMP $a4:5, $a0:1, $azeros, P2 }
+.macro LOAD_X step
+    ld64step $a0:1, $m2, $m0+=, \step
 .endm
-
+.macro LOAD_LAST_X last
+    .if \last == 0
+    ld64step $a0:1, $m2, $m0+=, FORTH_STEP
+    .elseif FAR
+    ld64step $a0:1, $m2, $m0+=, $m3
+    .elseif CG > 1
+    ld64step $a0:1, $m2, $m0+=, HOME_STEP
+    .else
+    ld64step $a0:1, $m2, $m0+=, 1
+    .endif
+.endm
 
 .align 8
 first: /* row min(w, ROWS - 1) */
     get $m2, $WSR
-    { and $m2, $m2, 7 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
-    { min $m2, $m2, ROWS - 1 ; uput $FP_CLR, $a0 }
-    shl $m2, $m2, 5
+    { min $m2, $m2, ROWS - 1 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
+    { shl $m2, $m2, 5 ; uput $FP_CLR, $a0 }
     ld32 $m0, $mvertex_base, $mzero, FRAME_L
+.if LATE == 0
     ld32 $m1, $mvertex_base, $mzero, FRAME_C
-    add $m0, $m0, $m2
-    add $m1, $m1, $m2
-    CONSTANT $m3, ROW_HOME
-    ld64step $a0:1, $mzero, $m0+=, 1
+.endif
+.if FAR
+    CONSTANT $m3, HOME_STEP
+.endif
+    LOAD_X 1
 first_of_group:
 .if IG == 1
 middle:
 final:
 .endif
 .if GEMM_ACCUMULATE
-    ld64 $a2:3, $m1, $mzero, 0
-    { ld64 $a2:3, $m1, $mzero, 1 ; AMP $a4:5, $azeros, $a2:3, P0 }
-    { ld64 $a2:3, $m1, $mzero, 2 ; AMP $a4:5, $azeros, $a2:3, P1 }
-    { ld64 $a2:3, $m1, $mzero, 3 ; AMP $a4:5, $azeros, $a2:3, P2 }
+    ld64 $a2:3, $m2, $m1, 0
+    { ld64 $a2:3, $m2, $m1, 1 ; AMP $a4:5, $azeros, $a2:3, P0 }
+    { ld64 $a2:3, $m2, $m1, 2 ; AMP $a4:5, $azeros, $a2:3, P1 }
+    { ld64 $a2:3, $m2, $m1, 3 ; AMP $a4:5, $azeros, $a2:3, P2 }
     { nop ; AMP $a4:5, $azeros, $a2:3, P3 }
 .endif
-.if IG > 1
-middle:
-    ROW_X
-    { add $m0, $m0, ROW_FORTH ; AMP $a4:5, $a0:1, $azeros, P3 }
+
+.if IG == 1
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $azeros, P0 }
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $azeros, P1 }
+    { LOAD_LAST_X 1 ; AMP $a4:5, $a0:1, $azeros, P2 }
+    { nop ; AMP $a4:5, $a0:1, $azeros, P3 }
+    .if CG > 1
+    { LOAD_X 1 ; AMP $a4:5, $azeros, $azeros, P0 }
+    .else
     { nop ; AMP $a4:5, $azeros, $azeros, P0 }
-    { nop ; AMP $a4:5, $azeros, $a4:5, P1 }
-    { nop ; AMP $a4:5, $azeros, $a4:5, P2 }
-    { nop ; AMP $a4:5, $azeros, $a4:5, P3 }
-    { ld64step $a0:1, $mzero, $m0+=, 1 ; AMP $a4:5, $azeros, $a4:5, P1 }
+    .endif
+    { st64step $a4:5, $m2, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P1 }
+    { st64step $a4:5, $m2, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P2 }
+    { st64step $a4:5, $m2, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P3 }
+    st64step $a4:5, $m2, $m1+=, FORTH_STEP
     exitz $mzero
+
+.else
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $azeros, P0 } // zeros for the odd sum
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $azeros, P1 }
+    { LOAD_LAST_X 0 ; AMP $a4:5, $a0:1, $azeros, P2 }
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $azeros, P3 }
+    exitz $mzero
+    .if IG > 2
 .align 8
-.endif
-last_of_group:
-.if IG > 1
-final:
-.endif
-    ROW_X
-    { sub $m0, $m0, $m3 ; AMP $a4:5, $a0:1, $azeros, P3 }
-    { ld64step $a0:1, $mzero, $m0+=, 1 ; AMP $a4:5, $azeros, $azeros, P0 }
-    { st64step $a4:5, $mzero, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P1 }
-    { st64step $a4:5, $mzero, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P2 }
-    { st64step $a4:5, $mzero, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P3 }
-    st64step $a4:5, $mzero, $m1+=, 1 + 4 * (ROWS - 1)
+middle:
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $azeros, P0 }
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $a4:5, P1 }
+    { LOAD_LAST_X 0 ; AMP $a4:5, $a0:1, $a4:5, P2 }
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $a4:5, P3 }
+        .if LATE
+    { ld32 $m1, $mvertex_base, $mzero, FRAME_C ; AMP $a4:5, $azeros, $a4:5, P1 }
+        .else
+    { nop ; AMP $a4:5, $azeros, $a4:5, P1 }
+        .endif
     exitz $mzero
+    .endif
+.align 8
+last_of_group:
+final: /* other sum o0..o3 to $a2:3, $a4:5, $a6:7, $a0:1; this one t0..t3 */
+    { LOAD_X 1 ; AMP $a2:3, $a0:1, $azeros, P0 }
+    { LOAD_X 1 ; AMP $a4:5, $a0:1, $azeros, P1 }
+    { LOAD_LAST_X 1 ; AMP $a6:7, $a0:1, $azeros, P2 }
+    { st64 $a2:3, $m2, $m1, 0 ; AMP $a0:1, $a0:1, $azeros, P3 } // o0 waits in C
+    { nop ; AMP $a2:3, $azeros, $azeros, P0 }
+    { st64 $a2:3, $m2, $m1, 3 ; AMP $a2:3, $azeros, $azeros, P1 } // and t0
+    { nop ; f16v4add $a2:3, $a2:3, $a4:5 }
+    { st64 $a2:3, $m2, $m1, 1 ; AMP $a4:5, $azeros, $azeros, P2 }
+    { ld64 $a2:3, $m2, $m1, 0 ; f16v4add $a4:5, $a4:5, $a6:7 }
+    { st64 $a4:5, $m2, $m1, 2 ; AMP $a6:7, $azeros, $azeros, P3 }
+    { ld64 $a4:5, $m2, $m1, 3 ; f16v4add $a6:7, $a6:7, $a0:1 }
+    { st64 $a6:7, $m2, $m1, 3 ; f16v4add $a2:3, $a2:3, $a4:5 }
+    { st64step $a2:3, $m2, $m1+=, 4 * ROWS ; fnop }
+    .if CG > 1
+    LOAD_X 1
+    .endif
+    exitz $mzero
+.endif
 
 .else
 /* STREAM: bundle t of a body, whose properties are

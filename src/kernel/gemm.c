@@ -118,9 +118,21 @@ static int64_t strides(const Product *s, uint32_t short_by)
     return (back & 0x3ff) | (forth & 0x3ff) << 10 | (third & 0x3ff) << 20;
 }
 
+/* Workers of one row (ROW in gemm.S): what a launch takes without setup. */
+static uint32_t row_slots(const Product *s, bool begins, bool ends)
+{
+    uint32_t loads_old = begins && s->accumulate ? 5 : 0;
+    if (s->groups == 1)
+        return loads_old + 10;
+    return loads_old + (ends ? 14 + (s->column_groups > 1) : begins ? 5 : 6);
+}
+
 static uint32_t row_setup_slots(const Product *s)
 {
-    return 9 + constant_slots(s->rows * (s->groups - 1) * 32 + 32) + (s->accumulate ? 5 : 0);
+    int64_t home = -(4 * (int64_t)s->rows * (s->groups - 1) + 3);
+    bool far = s->column_groups > 1 && home < -128;
+    bool late = s->groups > 2 && s->column_groups == 1 && !s->accumulate;
+    return 5 + !late + (far ? constant_slots(home) : 0);
 }
 
 /* Of the launch that finds the worker's rows, up to its first row; `brief`: of a worker with n - 1.
@@ -153,11 +165,11 @@ typedef struct Body { /* the arguments of BODY in gemm.S */
 
 static uint32_t body_slots(const Product *s, const Body *body, bool brief)
 {
-    uint32_t setup = !body->first ? 0
-                     : s->n == 1  ? row_setup_slots(s)
-                                  : stream_setup_slots(s, brief);
-    if (s->n == 1)
-        return setup + 10 + (!body->first && body->zero && s->accumulate ? 5 : 0);
+    if (s->n == 1) {
+        bool begins = s->groups == 1 || body->pend != 1, ends = s->groups > 1 && body->x_next != 1;
+        return (body->first ? row_setup_slots(s) : 0) + row_slots(s, begins, ends);
+    }
+    uint32_t setup = body->first ? stream_setup_slots(s, brief) : 0;
     uint32_t rows = s->n - brief, slots = 4 * rows + 1;
     slots += s->long_workers < 6 || s->n > UNROLL;
     slots += body->pend == 2 && !s->forth_fits ? 6 : 0;
@@ -172,7 +184,7 @@ typedef struct Bodies {
 
 static Bodies bodies_of(const Product *s)
 {
-    bool fresh = !s->accumulate || s->n == 1; /* of ROW: the body loads the old sums itself */
+    bool fresh = !s->accumulate;
     uint8_t keep = s->accumulate;
     if (s->groups > 1)
         return (Bodies){.first = {fresh, 0, 1, 1, 1, true},
@@ -341,16 +353,19 @@ static void reference(const KernelSpec *spec, void *const *operands)
     for (uint32_t row = 0; row < s.rows; row++)
         for (uint32_t column = 0; column < 16 * s.column_groups; column++) {
             uint8_t *at = product + product_offset(&s, row, column);
-            uint16_t sum = 0;
+            uint16_t sums[2] = {0, 0}; /* of the even and the odd panels */
             if (s.accumulate)
-                memcpy(&sum, at, sizeof sum);
+                memcpy(sums, at, sizeof sums[0]);
             for (uint32_t g = 0; g < s.groups; g++) {
                 const uint8_t *x = left + (size_t)32 * ((size_t)g * s.rows + row);
                 const uint8_t *w =
                     weights + (size_t)512 * ((column / 16) * s.groups + g) + 32 * (column % 16);
-                sum = half_saturated(accumulate_panel(&s, half_to_float(sum), x, w, scale));
+                uint16_t *sum = &sums[s.n == 1 ? g % 2 : 0];
+                *sum = half_saturated(accumulate_panel(&s, half_to_float(*sum), x, w, scale));
             }
-            memcpy(at, &sum, sizeof sum);
+            if (s.n == 1 && s.groups > 1)
+                sums[0] = half_saturated(half_to_float(sums[0]) + half_to_float(sums[1]));
+            memcpy(at, sums, sizeof sums[0]);
         }
 }
 
