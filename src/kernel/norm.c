@@ -49,8 +49,8 @@ void norm_open_frame(const NormShape *s, Clock *clock)
 {
     clock_issue(clock, 4);
     clock_depend(clock, 4);
-    clock_issue(clock, 2 + 2 + s->operands - 2);
-    clock_depend(clock, 1 + s->operands); /* epsilon's second half, written two instructions in */
+    clock_issue(clock, s->operands + 2);
+    clock_depend(clock, s->operands); /* epsilon's second half */
     clock_issue(clock, 2);
 }
 
