@@ -518,37 +518,38 @@ final: /* other sum o0..o3 to $a2:3, $a4:5, $a6:7, $a0:1; this one t0..t3 */
 .align 8
 first:
     get $m6, $WSR
-    { and $m6, $m6, 7 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
 .if PER_BLOCK == 0
+    .set C_OFFSET, 7
     .if SHORT
-    { min $m8, $m6, LONG ; uput $FP_CLR, $a0 }
-    mul $m7, $m6, 32 * (N - 1)
+    { min $m8, $m6, LONG ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
+    { mul $m7, $m6, 32 * (N - 1) ; uput $FP_CLR, $a0 }
     shl $m8, $m8, 5
     add $m7, $m7, $m8
     cmpult $m10, $m6, LONG
     .else
-    { mul $m7, $m6, 32 * N ; uput $FP_CLR, $a0 }
+    { mul $m7, $m6, 32 * N ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
         .if SPREAD
-    min $m7, $m7, 32 * (ROWS - N)
+    { min $m7, $m7, 32 * (ROWS - N) ; uput $FP_CLR, $a0 }
+        .else
+    { nop ; uput $FP_CLR, $a0 }
         .endif
     .endif
-    .set C_OFFSET, 7
 .else
     .set C_OFFSET, 8
     .if PER_BLOCK == 1
-    { min $m6, $m6, BLOCKS - 1 ; uput $FP_CLR, $a0 }
-    shl $m7, $m6, 9
+    { min $m6, $m6, BLOCKS - 1 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
+    { shl $m7, $m6, 9 ; uput $FP_CLR, $a0 }
     mul $m8, $m7, CG
     .elseif PER_BLOCK == 2
-    { shr $m8, $m6, 1 ; uput $FP_CLR, $a0 }
-    and $m9, $m6, 1
+    { shr $m8, $m6, 1 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
+    { and $m9, $m6, 1 ; uput $FP_CLR, $a0 }
     shl $m7, $m6, 8
     mul $m8, $m8, 512 * CG
     shl $m9, $m9, 8
     add $m8, $m8, $m9
     .else // worker 3 b + i of block b: 6, 5, 5 rows
-    { cmpult $m8, $m6, 3 ; uput $FP_CLR, $a0 }
-    sub $m8, 1, $m8
+    { cmpult $m8, $m6, 3 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
+    { sub $m8, 1, $m8 ; uput $FP_CLR, $a0 }
     mul $m9, $m8, -3
     add $m6, $m6, $m9
     min $m9, $m6, 1

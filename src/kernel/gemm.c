@@ -140,11 +140,11 @@ static uint32_t row_setup_slots(const Product *s)
 static uint32_t stream_setup_slots(const Product *s, bool brief)
 {
     bool shorts = s->long_workers < 6;
-    uint32_t single = 1, bundles = 2; /* get; and, and the one that clears the accumulators */
+    uint32_t single = 1, bundles = 2; /* get; the two that clear the accumulators */
     if (s->per_block == 0)
-        single += shorts ? 4 : s->spread ? 1 : 0;
+        single += shorts ? 3 : 0;
     else
-        single += s->per_block == 1 ? 2 : s->per_block == 2 ? 5 : 12;
+        single += s->per_block == 1 ? 1 : s->per_block == 2 ? 4 : 11;
     single += 2 + constant_slots(strides(s, 0)) + 2; /* loads, strides, two adds */
     uint32_t skipped = shorts ? constant_slots(strides(s, 1)) : 0;
     single += skipped + (shorts ? 2 : 0);
