@@ -24,8 +24,6 @@ typedef struct Known { /* a row of kernel-targets-other.tsv as a spec of ours */
         .family = KERNEL_##family_, .p = { __VA_ARGS__ }                                           \
     }
 
-static const char no_moments[] = "rows stay whole on a tile: layer_norm does it in one";
-
 static const Known known[] = {
     {"add_f16", "576 elements", SPEC(ADD, 1, 1, 576), NULL},
     {"add_f16", "1152 elements", SPEC(ADD, 1, 1, 1152), NULL},
@@ -40,8 +38,14 @@ static const Known known[] = {
     {"add_layer_norm_f16", "1x576", SPEC(LAYER_NORM, 1, 576, EPSILON, 1), NULL},
     {"add_layer_norm_f16", "1x1152", SPEC(LAYER_NORM, 1, 1152, EPSILON, 1), NULL},
     {"add_layer_norm_f16", "3x1152", SPEC(LAYER_NORM, 3, 1152, EPSILON, 1), NULL},
-    {"moments_f16", NULL, {0}, no_moments},
-    {"apply_norm_f16", NULL, {0}, no_moments},
+    {"moments_f16", "1x144", SPEC(MOMENTS, 1, 144), NULL},
+    {"moments_f16", "1x576", SPEC(MOMENTS, 1, 576), NULL},
+    {"moments_f16", "1x1152", SPEC(MOMENTS, 1, 1152), NULL},
+    {"moments_f16", "3x1152", SPEC(MOMENTS, 3, 1152), NULL},
+    {"apply_norm_f16", "1x144, 1 part", SPEC(APPLY_NORM, 1, 144, 1, EPSILON), NULL},
+    {"apply_norm_f16", "1x576, 1 part", SPEC(APPLY_NORM, 1, 576, 1, EPSILON), NULL},
+    {"apply_norm_f16", "1x1152, 1 part", SPEC(APPLY_NORM, 1, 1152, 1, EPSILON), NULL},
+    {"apply_norm_f16", "3x1152, 1 part", SPEC(APPLY_NORM, 3, 1152, 1, EPSILON), NULL},
     {"gelu_f16", "16 elements", SPEC(GELU, 16), NULL},
     {"gelu_f16", "96 elements", SPEC(GELU, 96), NULL},
     {"gelu_f16", "1408 elements", SPEC(GELU, 1408), NULL},
