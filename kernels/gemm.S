@@ -26,7 +26,8 @@
  * (ROW below).
  *
  * Defines: GEMM_F8, GEMM_ROWS, GEMM_GROUPS (inner / 16 or / 32), GEMM_COLUMN_GROUPS (columns / 16),
- * GEMM_ACCUMULATE, GEMM_INTERLEAVED, GEMM_PACKED, GEMM_SCALE. */
+ * GEMM_ACCUMULATE, GEMM_INTERLEAVED, GEMM_PACKED, GEMM_SCALE, GEMM_LEFT_PITCH (0: L in panels; else row-major, bytes from
+ * row to row). */
 
 .set ROWS, GEMM_ROWS
 .set IG, GEMM_GROUPS
@@ -82,41 +83,60 @@
 .else
     .set C_FORTH, FORTH
 .endif
-.set FORTH_FITS, (FORTH + 4 * SHORT <= 511) & 1
-.set HOME_FITS, (IG == 1 || (GEMM_PACKED == 0 && HOME >= -512)) & 1
+.set FORTH_FITS, (GEMM_PACKED || FORTH + 4 * SHORT <= 511) & 1 // of C
+.set X_FORTH_FITS, (FORTH + 4 * SHORT <= 511 && GEMM_LEFT_PITCH == 0) & 1
+.set HOME_FITS, (GEMM_LEFT_PITCH == 0 && (IG == 1 || (GEMM_PACKED == 0 && HOME >= -512))) & 1
 
-/* Selectors of the three fields; 0 steps by one word. */
+/* The fields of the stride register, and the selectors that name them; 0 steps by one word. */
 .set ONE, 0
 .set S_BACK, 1
-.set S_FORTH, 2 * FORTH_FITS
-.if GEMM_PACKED
-    .set S_C_FORTH, 3
+.set FIELD1, BACK
+.set FIELD1S, BACK + 4 // the same for a worker with one row less: every distance grows by four words
+.if GEMM_LEFT_PITCH // rows of L are apart: the second field is C's, the third L's
+    .set S_C_FORTH, 2 * FORTH_FITS
+    .set FIELD2, C_FORTH * FORTH_FITS
+    .set FIELD2S, (C_FORTH + 4) * FORTH_FITS
+    .set S_FORTH, ONE
+    .set S_HOME, ONE
+    .set S_ROW, 3
+    .set FIELD3, (GEMM_LEFT_PITCH - 24) / 8
+    .set FIELD3S, FIELD3
 .else
-    .set S_C_FORTH, S_FORTH
+    .set S_ROW, ONE
+    .set S_FORTH, 2 * X_FORTH_FITS
+    .set FIELD2, FORTH * X_FORTH_FITS
+    .set FIELD2S, (FORTH + 4) * X_FORTH_FITS
+    .if GEMM_PACKED
+        .set S_C_FORTH, 3
+        .set FIELD3, C_FORTH
+        .set FIELD3S, C_FORTH + 4
+    .else
+        .set S_C_FORTH, S_FORTH
+        .set FIELD3, HOME * HOME_FITS
+        .set FIELD3S, (HOME + 4) * HOME_FITS
+    .endif
+    .if IG == 1
+        .set S_HOME, S_BACK
+    .else
+        .set S_HOME, 3 * HOME_FITS
+    .endif
 .endif
-.if IG == 1
-    .set S_HOME, S_BACK
-.else
-    .set S_HOME, 3 * HOME_FITS
+.if HOME_FITS == 0 && IG == 1
+    .set S_HOME, ONE
 .endif
-.set FIELD1, BACK & 0x3ff
-.set FIELD2, (FORTH * FORTH_FITS) & 0x3ff
-.if GEMM_PACKED
-    .set FIELD3, C_FORTH & 0x3ff
-.else
-    .set FIELD3, (HOME * HOME_FITS) & 0x3ff
-.endif
-.set STRIDES, FIELD1 | FIELD2 << 10 | FIELD3 << 20
-/* The same for a worker with one row less: every distance grows by four words. */
-.set FIELD1S, (BACK + 4) & 0x3ff
-.set FIELD2S, ((FORTH + 4) * FORTH_FITS) & 0x3ff
-.if GEMM_PACKED
-    .set FIELD3S, (C_FORTH + 4) & 0x3ff
-.else
-    .set FIELD3S, ((HOME + 4) * HOME_FITS) & 0x3ff
-.endif
-.set STRIDES_SHORT, FIELD1S | FIELD2S << 10 | FIELD3S << 20
+.set STRIDES, (FIELD1 & 0x3ff) | (FIELD2 & 0x3ff) << 10 | (FIELD3 & 0x3ff) << 20
+.set STRIDES_SHORT, (FIELD1S & 0x3ff) | (FIELD2S & 0x3ff) << 10 | (FIELD3S & 0x3ff) << 20
 
+/* What x moves by where the steps do not reach, subtracted after the last word, in bytes. */
+.if GEMM_LEFT_PITCH
+    .set X_ROW_BYTES, GEMM_LEFT_PITCH
+    .set X_BACK_BYTES, (N - 1 - SHORT) * GEMM_LEFT_PITCH
+    .set X_HOME_BYTES, X_BACK_BYTES + 32 * IG
+.else
+    .set X_ROW_BYTES, 32
+    .set X_BACK_BYTES, -32 * (ROWS - N + SHORT)
+    .set X_HOME_BYTES, PANEL_BYTES * (IG - 1) + 32 * (N - SHORT)
+.endif
 .set UNROLL, 6 // rows up to which the loop is written out: saves the rpt
 
 .set FRAME_C, 0
@@ -232,8 +252,8 @@ last_panel:
 .size ipu_gemm, . - ipu_gemm
 
 /* ---------------------------------------------------------------------------------------------
- * Workers. Retained: $m0:1 packed addresses, $m2 strides, $m3 rpt count, $m4 FORTH and $m5 HOME in
- * bytes where they do not fit into the strides; $a0:1 x, $a2:3 old C, $a4:7 results. */
+ * Workers. Retained: $m0:1 packed addresses, $m2 strides, $m3 rpt count; bytes to move by where the
+ * strides do not reach: $m4 C to the next group, $m11 x to the next panel, $m5 x to the first; $a0:1 x, $a2:3 old C, $a4:7 results. */
 .worker
 .macro AMP result, x, partial, phase
 .if GEMM_F8
@@ -256,25 +276,35 @@ last_panel:
  * entered first. In the last panel the other sum comes out, then four issues of zeros bring this one, and the
  * two are added.
  *
- * $m0: x, stepped; $m1: C of the column group; $m2: byte offset of the row, for both; $m3: HOME_STEP
- * when it is no immediate. */
-.set FORTH_STEP, 1 + 4 * (ROWS - 1)
-.set HOME_STEP, -(4 * ROWS * (IG - 1) + 3)
+ * $m0: x, stepped; $m1: C of the column group; $m2: byte offset of the row, for both (with
+ * a pitch $m4 for x); $m3: HOME_STEP when it is no immediate. */
+.set C_FORTH_STEP, 1 + 4 * (ROWS - 1)
+.if GEMM_LEFT_PITCH
+    .set FORTH_STEP, 1
+    .set HOME_STEP, -(4 * IG - 1)
+.else
+    .set FORTH_STEP, C_FORTH_STEP
+    .set HOME_STEP, -(4 * ROWS * (IG - 1) + 3)
+.endif
 .set FAR, (CG > 1 && HOME_STEP < -128) & 1
 .set LATE, (IG > 2 && CG == 1 && GEMM_ACCUMULATE == 0) & 1 // there is a free slot for $m1 in `middle`
 
 .macro LOAD_X step
+.if GEMM_LEFT_PITCH
+    ld64step $a0:1, $m4, $m0+=, \step
+.else
     ld64step $a0:1, $m2, $m0+=, \step
+.endif
 .endm
 .macro LOAD_LAST_X last
     .if \last == 0
-    ld64step $a0:1, $m2, $m0+=, FORTH_STEP
+    LOAD_X FORTH_STEP
     .elseif FAR
-    ld64step $a0:1, $m2, $m0+=, $m3
+    LOAD_X $m3
     .elseif CG > 1
-    ld64step $a0:1, $m2, $m0+=, HOME_STEP
+    LOAD_X HOME_STEP
     .else
-    ld64step $a0:1, $m2, $m0+=, 1
+    LOAD_X 1
     .endif
 .endm
 
@@ -282,6 +312,9 @@ last_panel:
 first: /* row min(w, ROWS - 1) */
     get $m2, $WSR
     { min $m2, $m2, ROWS - 1 ; setzi $a0, 1 << CSR_W_FP_CLR__ZAACC__SHIFT }
+.if GEMM_LEFT_PITCH
+    mul $m4, $m2, GEMM_LEFT_PITCH
+.endif
     { shl $m2, $m2, 5 ; uput $FP_CLR, $a0 }
     ld32 $m0, $mvertex_base, $mzero, FRAME_L
 .if LATE == 0
@@ -317,7 +350,7 @@ final:
     { st64step $a4:5, $m2, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P1 }
     { st64step $a4:5, $m2, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P2 }
     { st64step $a4:5, $m2, $m1+=, 1 ; AMP $a4:5, $azeros, $azeros, P3 }
-    st64step $a4:5, $m2, $m1+=, FORTH_STEP
+    st64step $a4:5, $m2, $m1+=, C_FORTH_STEP
     exitz $mzero
 
 .else
@@ -375,14 +408,14 @@ final: /* other sum o0..o3 to $a2:3, $a4:5, $a6:7, $a0:1; this one t0..t3 */
     .set LOADS_X, (\t) < 4 * N - 1 || X_NEXT != 0
     .set LOADS_C, (ZERO == 0 && (\t) <= 4 * N - 6) || ((\t) >= 4 * N - 5 && NEXT)
     .set STORES, (\t) >= 6 || PEND != 0
-    .set X_STEP, ONE
+    .set X_STEP, S_ROW * (((\t) % 4 == 2) & 1)
     .set C_STEP, ONE
     .set S_STEP, ONE
     .if (\t) == 4 * N - 2
-        .if X_NEXT == 1
-        .set X_STEP, S_FORTH
-        .elseif X_NEXT == 2
+        .if X_NEXT == 2
         .set X_STEP, S_HOME
+        .else
+        .set X_STEP, S_FORTH
         .endif
     .endif
     .if (\t) == 4 * N - 6
@@ -417,7 +450,7 @@ final: /* other sum o0..o3 to $a2:3, $a4:5, $a6:7, $a0:1; this one t0..t3 */
     { ld2x64pace $a0:1, $a2:3, $m0:1+=, $m2, X_STEP | C_STEP << 2
       AMP \result, $a0:1, \partial, \phase }
     .elseif LOADS_X // the first bundles of a call: by plain address, $m0:1 begins after them
-    { ld64 $a0:1, $m6, $mzero, (\t) + 1
+    { ld64 $a0:1, $m6, $mzero, ((\t) + 1) / 4 * (X_ROW_BYTES / 8) + ((\t) + 1) % 4
       AMP \result, $a0:1, \partial, \phase }
     .else
     { st64pace \result, $m0:1+=, $m2, S_STEP
@@ -425,15 +458,15 @@ final: /* other sum o0..o3 to $a2:3, $a4:5, $a6:7, $a0:1; this one t0..t3 */
     .endif
 .endm
 
-/* A row in the middle: every step is one word. */
+/* A row in the middle: every step is one word, but for x at its end when rows of L are apart. */
 .macro STEADY
     .if ZERO
-    { ldst64pace $a0:1, $a4:5, $m0:1+=, $mzero, 0 ; AMP $a4:5, $a0:1, $azeros, P2 }
+    { ldst64pace $a0:1, $a4:5, $m0:1+=, $m2, S_ROW ; AMP $a4:5, $a0:1, $azeros, P2 }
     { ldst64pace $a0:1, $a6:7, $m0:1+=, $mzero, 0 ; AMP $a6:7, $a0:1, $azeros, P3 }
     { ldst64pace $a0:1, $a4:5, $m0:1+=, $mzero, 0 ; AMP $a4:5, $a0:1, $azeros, P0 }
     { ldst64pace $a0:1, $a6:7, $m0:1+=, $mzero, 0 ; AMP $a6:7, $a0:1, $azeros, P1 }
     .else
-    { ld2xst64pace $a0:3, $a4:5, $m0:1+=, $mzero, 0 ; AMP $a4:5, $a0:1, $a2:3, P2 }
+    { ld2xst64pace $a0:3, $a4:5, $m0:1+=, $m2, S_ROW ; AMP $a4:5, $a0:1, $a2:3, P2 }
     { ld2xst64pace $a0:3, $a6:7, $m0:1+=, $mzero, 0 ; AMP $a6:7, $a0:1, $a2:3, P3 }
     { ld2xst64pace $a0:3, $a4:5, $m0:1+=, $mzero, 0 ; AMP $a4:5, $a0:1, $a2:3, P0 }
     { ld2xst64pace $a0:3, $a6:7, $m0:1+=, $mzero, 0 ; AMP $a6:7, $a0:1, $a2:3, P1 }
@@ -495,8 +528,8 @@ final: /* other sum o0..o3 to $a2:3, $a4:5, $a6:7, $a0:1; this one t0..t3 */
     STREAM (4*N-4), $a4:5, P0
     STREAM (4*N-3), $a6:7, P1
     STREAM (4*N-2), $a4:5, P2
-    .if X_NEXT == 1 && FORTH_FITS == 0
-    { add $m0, $m0, $m4 ; fnop }
+    .if X_NEXT == 1 && X_FORTH_FITS == 0
+    { sub $m0, $m0, $m11 ; fnop }
     .elseif X_NEXT == 2 && HOME_FITS == 0
     { sub $m0, $m0, $m5 ; fnop }
     .endif
@@ -572,13 +605,17 @@ first:
 1:
     add $m3, $m10, N - 4
 .endif
-    add $m6, $m6, $m7
 .if C_OFFSET == 7
     add $m9, $m9, $m7
 .else
     add $m9, $m9, $m8
 .endif
-.if FORTH_FITS == 0
+.if GEMM_LEFT_PITCH
+    shr $m7, $m7, 5
+    mul $m7, $m7, GEMM_LEFT_PITCH
+.endif
+    add $m6, $m6, $m7
+.if FORTH_FITS == 0 && CG > 1
     .if SHORT
     mul $m4, $m10, -32
     add $m4, $m4, 32 * (ROWS - N + 1)
@@ -586,10 +623,20 @@ first:
     setzi $m4, 32 * (ROWS - N)
     .endif
 .endif
-.if HOME_FITS == 0
-    CONSTANT $m5, (PANEL_BYTES*(IG-1)+32*(N-SHORT))
+.set NEEDS_BACK, (X_FORTH_FITS == 0 && IG > 1) & 1
+.set NEEDS_HOME, (HOME_FITS == 0 && CG > 1) & 1
+.if SHORT && (NEEDS_BACK || NEEDS_HOME)
+    mul $m7, $m10, X_ROW_BYTES
+.endif
+.if NEEDS_BACK
+    CONSTANT $m11, X_BACK_BYTES
     .if SHORT
-    shl $m7, $m10, 5
+    add $m11, $m11, $m7
+    .endif
+.endif
+.if NEEDS_HOME
+    CONSTANT $m5, X_HOME_BYTES
+    .if SHORT
     add $m5, $m5, $m7
     .endif
 .endif
@@ -604,7 +651,7 @@ first:
     ld64 $a0:1, $m6, $mzero, 0
     tapack $m0:1, $m7, $m8, $m9
 .else
-    add $m7, $m6, 56 // x word 7
+    add $m7, $m6, X_ROW_BYTES + 24 // x word 7
     ld64 $a0:1, $m6, $mzero, 0
     tapack $m0:1, $m7, $m9, $m9
 .endif

@@ -60,6 +60,31 @@ static void many_rows(void **state)
     bench_kernel(&spec, fill, NULL);
 }
 
+/* L row-major with a pitch. */
+static void pitched(void **state)
+{
+    (void)state;
+    static const int32_t rows[] = {1, 4, 6, 7, 12, 18, 19, 24, 40, 42, 61, 160};
+    uint32_t turn = 0;
+    for (size_t r = 0; r < countof(rows); r++)
+        for (int32_t panels = 1; panels < 5; panels++)
+            for (int32_t groups = 1; groups < 4; groups++, turn++) {
+                int32_t precision = turn % 3 == 0 ? F8F143 : F16;
+                Case c = {rows[r], panels * (precision == F16 ? 16 : 32), groups * 16};
+                KernelSpec spec = gemm(&c, precision, turn / 2 % 2, turn % 2, 0);
+                spec.p[GEMM_LEFT_PITCH] = c.inner + (int32_t)(turn % 5) * 24;
+                bench_kernel(&spec, fill, NULL);
+            }
+    Case widest = {30, 2048, 16};
+    KernelSpec spec = gemm(&widest, F16, 0, 1, 0);
+    spec.p[GEMM_LEFT_PITCH] = 2056;
+    bench_kernel(&spec, fill, NULL);
+    Case both = {64, 64, 32};
+    spec = gemm(&both, F16, 0, 1, 1);
+    spec.p[GEMM_LEFT_PITCH] = 80;
+    bench_kernel(&spec, fill, NULL);
+}
+
 static void packed(void **state)
 {
     (void)state;
@@ -89,6 +114,11 @@ static void refused(void **state)
     Case c = {20, 32, 16};
     KernelSpec spec = gemm(&c, F16, 0, 0, 1);
     assert_true(status_discard(kernel_contract(&spec, &contract)));
+    spec = gemm(&c, F16, 0, 0, 0);
+    spec.p[GEMM_LEFT_PITCH] = 34;
+    assert_true(status_discard(kernel_contract(&spec, &contract)));
+    spec.p[GEMM_LEFT_PITCH] = 2060;
+    assert_true(status_discard(kernel_contract(&spec, &contract)));
     spec = gemm(&c, F32, 0, 0, 0);
     assert_true(status_discard(kernel_contract(&spec, &contract)));
 }
@@ -96,6 +126,7 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(grid), cmocka_unit_test(many_rows),
-                                       cmocka_unit_test(packed), cmocka_unit_test(refused)};
+                                       cmocka_unit_test(pitched), cmocka_unit_test(packed),
+                                       cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,6 +84,7 @@ static double gemm_error(const KernelSpec *spec, uint8_t *const *before, const u
     bool f8 = spec->p[GEMM_PRECISION] == F8F143;
     Precision precision = {.kind = f8 ? F8F143 : F16}, half = {.kind = F16};
     size_t width = f8 ? 32 : 16, groups = (size_t)spec->p[GEMM_INNER] / width;
+    size_t pitch = (size_t)spec->p[GEMM_LEFT_PITCH];
     double scale = ldexp(1.0, spec->p[GEMM_SCALE]);
     RmsError error = {0};
     for (size_t r = 0; r < rows; r++)
@@ -92,11 +93,12 @@ static double gemm_error(const KernelSpec *spec, uint8_t *const *before, const u
                             ? 256 * (r / 16 * (columns / 16) + c / 16) + 16 * (r % 16) + c % 16
                             : 16 * (c / 16 * rows + r) + c % 16;
             double sum = 0;
-            for (size_t k = 0; k < groups * width; k++)
-                sum += element(precision, before[1], width * (k / width * rows + r) + k % width) *
-                       element(precision, before[2],
-                               16 * width * (c / 16 * groups + k / width) + width * (c % 16) +
-                                   k % width);
+            for (size_t k = 0; k < groups * width; k++) {
+                size_t x = pitch ? r * pitch + k : width * (k / width * rows + r) + k % width;
+                size_t w =
+                    16 * width * (c / 16 * groups + k / width) + width * (c % 16) + k % width;
+                sum += element(precision, before[1], x) * element(precision, before[2], w);
+            }
             sum *= scale;
             if (spec->p[GEMM_ACCUMULATE])
                 sum += element(half, before[0], at);

@@ -15,9 +15,10 @@ typedef struct Product {
     bool f8, accumulate, interleaved, packed;
     uint32_t n, long_workers; /* rows of the longest workers, how many of them; the others n - 1 */
     uint32_t
-        per_block; /* packed: workers that share a block of 16 rows; 0: rows are dealt freely */
-    bool spread;   /* workers share rows */
-    bool forth_fits, home_fits; /* into a step of the packed addresses */
+        per_block;  /* packed: workers that share a block of 16 rows; 0: rows are dealt freely */
+    bool spread;    /* workers share rows */
+    uint32_t pitch; /* of L in bytes; 0: panels */
+    bool forth_fits, x_forth_fits, home_fits; /* into a step of the packed addresses */
 } Product;
 
 static void deal_packed(Product *s)
@@ -38,6 +39,7 @@ static Product product_of(const KernelSpec *spec)
                  .interleaved = spec->p[GEMM_INTERLEAVED],
                  .packed = spec->p[GEMM_PACKED]};
     s.groups = (uint32_t)spec->p[GEMM_INNER] / (s.f8 ? 32 : 16);
+    s.pitch = (uint32_t)spec->p[GEMM_LEFT_PITCH] * (s.f8 ? 1 : 2);
     if (s.packed) {
         deal_packed(&s);
     } else {
@@ -47,8 +49,9 @@ static Product product_of(const KernelSpec *spec)
     }
     int64_t forth = 4 * ((int64_t)s.rows - s.n) + 1 + (s.long_workers < 6 ? 4 : 0);
     int64_t home = -(4 * (int64_t)s.rows * (s.groups - 1) + 4 * (int64_t)s.n - 1);
-    s.forth_fits = forth <= FIELD_HIGH;
-    s.home_fits = s.groups == 1 || (!s.packed && home >= FIELD_LOW);
+    s.forth_fits = s.packed || forth <= FIELD_HIGH;
+    s.x_forth_fits = !s.pitch && forth <= FIELD_HIGH;
+    s.home_fits = !s.pitch && (s.groups == 1 || (!s.packed && home >= FIELD_LOW));
     return s;
 }
 
@@ -67,6 +70,10 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     if (spec->p[GEMM_PACKED])
         TRY(spec_range(spec, GEMM_ROWS, 16, 96, 16)); /* one block of 16 rows a worker at most */
 
+    int32_t pitch = spec->p[GEMM_LEFT_PITCH], unit = f8 ? 8 : 4;
+    if (pitch) /* a row's step is a field of ten bits in words of 8 bytes */
+        TRY(spec_range(spec, GEMM_LEFT_PITCH, spec->p[GEMM_INNER], (FIELD_HIGH + 3) * unit, unit));
+
     Product s = product_of(spec);
     uint32_t inner = (uint32_t)spec->p[GEMM_INNER], columns = (uint32_t)spec->p[GEMM_COLUMNS];
     Precision precision = f8 ? PRECISION_F8 : PRECISION_F16;
@@ -74,8 +81,12 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     Order stream = {.kind = ORDER_BLOCK_MAJOR, .row_block = (uint16_t)inner, .column_block = 16};
     contract_operand(out, "product", true, PRECISION_F16, s.packed ? packed : ORDER_PANELS,
                      s.rows * columns * 2, 32);
-    contract_operand(out, "left", false, precision, ORDER_PANELS,
-                     s.rows * inner * precision_bytes(precision), 32);
+    uint32_t width = inner * precision_bytes(precision);
+    if (pitch)
+        contract_operand(out, "left", false, precision, ORDER_ROWS, (s.rows - 1) * s.pitch + width,
+                         8);
+    else
+        contract_operand(out, "left", false, precision, ORDER_PANELS, s.rows * width, 32);
     contract_operand(out, "weights", false, precision, stream,
                      inner * columns * precision_bytes(precision), 32);
     contract_separate(out, 0, 1);
@@ -97,6 +108,7 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     contract_define(out, "GEMM_INTERLEAVED", s.interleaved);
     contract_define(out, "GEMM_PACKED", s.packed);
     contract_define(out, "GEMM_SCALE", spec->p[GEMM_SCALE]);
+    contract_define(out, "GEMM_LEFT_PITCH", (int32_t)s.pitch);
     out->stack_bytes = 8;
     return STATUS_OK;
 }
@@ -112,10 +124,12 @@ static uint32_t constant_slots(int64_t value)
 static int64_t strides(const Product *s, uint32_t short_by)
 {
     int64_t rows = s->rows, n = (int64_t)s->n - short_by;
-    int64_t back = -(4 * n - 1), forth = s->forth_fits ? 4 * (rows - n) + 1 : 0;
+    int64_t back = -(4 * n - 1), forth = 4 * (rows - n) + 1;
+    int64_t c_forth = s->packed ? 64 - (4 * n - 1) : forth;
     int64_t home = s->home_fits ? -(4 * rows * (s->groups - 1) + 4 * n - 1) : 0;
-    int64_t third = s->packed ? 64 - (4 * n - 1) : home;
-    return (back & 0x3ff) | (forth & 0x3ff) << 10 | (third & 0x3ff) << 20;
+    int64_t second = s->pitch ? (s->forth_fits ? c_forth : 0) : s->x_forth_fits ? forth : 0;
+    int64_t third = s->pitch ? (s->pitch - 24) / 8 : s->packed ? c_forth : home;
+    return (back & 0x3ff) | (second & 0x3ff) << 10 | (third & 0x3ff) << 20;
 }
 
 /* Workers of one row (ROW in gemm.S): what a launch takes without setup. */
@@ -129,10 +143,11 @@ static uint32_t row_slots(const Product *s, bool begins, bool ends)
 
 static uint32_t row_setup_slots(const Product *s)
 {
-    int64_t home = -(4 * (int64_t)s->rows * (s->groups - 1) + 3);
+    int64_t home =
+        s->pitch ? -(4 * (int64_t)s->groups - 1) : -(4 * (int64_t)s->rows * (s->groups - 1) + 3);
     bool far = s->column_groups > 1 && home < -128;
     bool late = s->groups > 2 && s->column_groups == 1 && !s->accumulate;
-    return 5 + !late + (far ? constant_slots(home) : 0);
+    return 5 + !late + (s->pitch != 0) + (far ? constant_slots(home) : 0);
 }
 
 /* Of the launch that finds the worker's rows, up to its first row; `brief`: of a worker with n - 1.
@@ -148,10 +163,16 @@ static uint32_t stream_setup_slots(const Product *s, bool brief)
     single += 2 + constant_slots(strides(s, 0)) + 2; /* loads, strides, two adds */
     uint32_t skipped = shorts ? constant_slots(strides(s, 1)) : 0;
     single += skipped + (shorts ? 2 : 0);
-    single += s->forth_fits ? 0 : shorts ? 2 : 1;
-    if (!s->home_fits)
-        single += constant_slots(s->rows * 32 * (s->groups - 1) + 32 * (s->n - shorts)) +
-                  (shorts ? 2 : 0);
+    single += s->pitch ? 2 : 0;
+    single += s->forth_fits || s->column_groups == 1 ? 0 : shorts ? 2 : 1;
+    bool back = !s->x_forth_fits && s->groups > 1, home = !s->home_fits && s->column_groups > 1;
+    int64_t back_bytes = s->pitch ? (int64_t)(s->n - 1 - shorts) * s->pitch
+                                  : -32 * ((int64_t)s->rows - s->n + shorts);
+    int64_t home_bytes = s->pitch ? back_bytes + 32 * s->groups
+                                  : 32 * ((int64_t)s->rows * (s->groups - 1) + s->n - shorts);
+    single += shorts && (back || home);
+    single += back ? constant_slots(back_bytes) + shorts : 0;
+    single += home ? constant_slots(home_bytes) + shorts : 0;
     single += s->accumulate ? 5 : 3;
     bundles += s->accumulate ? 4 : 0;
     return single + single % 2 + bundles - (brief ? 0 : skipped);
@@ -174,7 +195,7 @@ static uint32_t body_slots(const Product *s, const Body *body, bool brief)
     slots += s->long_workers < 6 || s->n > UNROLL;
     slots += body->pend == 2 && !s->forth_fits ? 6 : 0;
     slots += !body->zero && body->c_next == 2 && !s->forth_fits;
-    slots += body->x_next == 1 ? !s->forth_fits : body->x_next == 2 ? !s->home_fits : 6;
+    slots += body->x_next == 1 ? !s->x_forth_fits : body->x_next == 2 ? !s->home_fits : 6;
     return setup + slots;
 }
 
@@ -357,7 +378,8 @@ static void reference(const KernelSpec *spec, void *const *operands)
             if (s.accumulate)
                 memcpy(sums, at, sizeof sums[0]);
             for (uint32_t g = 0; g < s.groups; g++) {
-                const uint8_t *x = left + (size_t)32 * ((size_t)g * s.rows + row);
+                const uint8_t *x = left + (s.pitch ? (size_t)row * s.pitch + (size_t)32 * g
+                                                   : 32 * ((size_t)g * s.rows + row));
                 const uint8_t *w =
                     weights + (size_t)512 * ((column / 16) * s.groups + g) + 32 * (column % 16);
                 uint16_t *sum = &sums[s.n == 1 ? g % 2 : 0];
@@ -379,7 +401,8 @@ const KernelFamilyInfo kernel_family_gemm = {
                    [GEMM_ACCUMULATE] = "accumulate",
                    [GEMM_INTERLEAVED] = "interleaved",
                    [GEMM_PACKED] = "packed",
-                   [GEMM_SCALE] = "scale"},
+                   [GEMM_SCALE] = "scale",
+                   [GEMM_LEFT_PITCH] = "leftPitch"},
     .contract = contract,
     .cycles = cycles,
     .useful = useful,

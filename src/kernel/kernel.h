@@ -47,7 +47,9 @@ enum { /* KERNEL_GEMM: C[rows, columns] (+)= L[rows, inner] W[inner, columns]; C
        GEMM_ACCUMULATE,  /* 1: adds to C; 0: initialises C */
        GEMM_INTERLEAVED, /* 1: weights in interleaved memory, ld128putcs */
        GEMM_PACKED,      /* 1: packed output order */
-       GEMM_SCALE        /* F8: sum of the operands' exponents */
+       GEMM_SCALE,       /* F8: sum of the operands' exponents */
+       GEMM_LEFT_PITCH   /* 0: L in Left order; else row-major, elements from row to row: one bundle more
+                            a launch */
 };
 enum { REDUCE_ELEMENTS, REDUCE_PARTIALS /* in all, >= 2: seed and a dense stack of the others */ };
 enum { /* ADD: out = a + b; b has panels x columns elements and is repeated over rows in each panel:
