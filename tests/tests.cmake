@@ -41,3 +41,8 @@ if(IPU_FUZZ)
     endforeach()
   endforeach()
 endif()
+
+# The command itself, as a user calls it.
+if(TARGET ipu-stack)
+  add_test(NAME cli COMMAND ${CMAKE_SOURCE_DIR}/tests/cli.sh $<TARGET_FILE:ipu-stack> WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endif()

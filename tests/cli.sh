@@ -1,0 +1,83 @@
+#!/bin/sh
+# cli.sh COMMAND - the verbs as a user meets them: what they print, their exit status, bad input.
+set -u
+stack=$1
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export IPU_STACK_CACHE=$work/cache
+weights=models/digits-vit/digits-vit.safetensors
+failures=0
+
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+# expect STATUS PATTERN COMMAND...: exit status, and a pattern in what is printed (both streams)
+expect() {
+    status=$1 pattern=$2
+    shift 2
+    "$@" >"$work/out" 2>&1
+    got=$?
+    [ "$got" = "$status" ] || { fail "$* gave $got, not $status"; cat "$work/out"; }
+    grep -q -e "$pattern" "$work/out" || { fail "$* does not print $pattern"; cat "$work/out"; }
+}
+
+expect 2 "usage" "$stack"
+expect 0 "usage" "$stack" --help
+expect 2 "unknown verb" "$stack" frobnicate
+for verb in build run classify bench inspect explain as dis link obj sim kernel; do
+    expect 0 "usage" "$stack" $verb --help
+done
+expect 2 "missing" "$stack" build
+expect 2 "unknown option" "$stack" build x.json --nonsense
+expect 2 "bad value" "$stack" build x.json --tiles 1473
+expect 1 "No such file" "$stack" build "$work/none.json"
+
+# build is the same on one thread and two, with and without the kernel cache
+expect 0 "tiles=64" "$stack" build models/digits-vit.json --weights $weights -o "$work/a.ipuexe" --threads 1
+expect 0 "tiles=64" "$stack" build models/digits-vit.json --weights $weights -o "$work/b.ipuexe" --threads 2
+cmp -s "$work/a.ipuexe" "$work/b.ipuexe" || fail "packages of one and two threads differ"
+
+expect 0 "encoder/layer" "$stack" inspect "$work/a.ipuexe"
+expect 0 "tilesUsed" "$stack" inspect "$work/a.ipuexe" --json
+for stage in graph plan mid tile memory exchange code; do
+    expect 0 "." "$stack" explain "$work/a.ipuexe" --stage $stage
+    cp "$work/out" "$work/from-package"
+    expect 0 "." "$stack" explain models/digits-vit.json --stage $stage --weights $weights
+    cmp -s "$work/out" "$work/from-package" || fail "explain --stage $stage differs between package and model"
+done
+expect 1 "stage must be" "$stack" explain "$work/a.ipuexe" --stage nothing
+
+# a recipe printed as JSON is followed to the same package
+"$stack" explain models/digits-vit.json --stage plan --json >"$work/recipe.json"
+expect 0 "tiles=64" "$stack" build models/digits-vit.json --weights $weights --recipe "$work/recipe.json" -o "$work/c.ipuexe"
+cmp -s "$work/a.ipuexe" "$work/c.ipuexe" || fail "the recipe gives another package"
+
+expect 0 "00-8.png 8 " "$stack" classify "$work/a.ipuexe" models/digits-vit/images/00-8.png
+expect 1 "No such file" "$stack" classify "$work/a.ipuexe" "$work/none.png"
+expect 1 "is not given" "$stack" run "$work/a.ipuexe"
+
+# raw input, .npy output; ten runs are the same run
+head -c 9408 /dev/zero >"$work/x.raw"
+expect 0 "cycles=" "$stack" run "$work/a.ipuexe" --input vit.image.patches="$work/x.raw" --output logits="$work/y.npy"
+cp "$work/out" "$work/first"
+cp "$work/y.npy" "$work/first.npy"
+expect 0 "cycles=" "$stack" run "$work/a.ipuexe" --input vit.image.patches="$work/x.raw" --output logits="$work/y.npy" --repeat 10 --threads 1
+cmp -s "$work/y.npy" "$work/first.npy" || fail "outputs differ between runs"
+[ "$(sed 's/hostSeconds.*//' "$work/first")" = "$(sed 's/hostSeconds.*//' "$work/out")" ] || fail "cycles differ between runs"
+expect 1 "has 5 bytes" sh -c "printf 12345 >$work/short; $stack run $work/a.ipuexe --input vit.image.patches=$work/short"
+
+# damaged files
+head -c 100000 "$work/a.ipuexe" >"$work/cut.ipuexe"
+expect 1 "cut.ipuexe" "$stack" run "$work/cut.ipuexe"
+expect 1 "cut.ipuexe" "$stack" inspect "$work/cut.ipuexe"
+head -c 1000000 $weights >"$work/cut.safetensors"
+expect 1 "cut.safetensors" "$stack" build models/digits-vit.json --weights "$work/cut.safetensors" -o "$work/d.ipuexe"
+printf '{"name": "x", ' >"$work/bad.json"
+expect 1 "bad.json:" "$stack" build "$work/bad.json"
+head -c 100 models/digits-vit/images/00-8.png >"$work/cut.png"
+expect 1 "cut.png" "$stack" classify "$work/a.ipuexe" "$work/cut.png"
+
+[ "$failures" = 0 ] && echo "all good"
+exit "$failures"
