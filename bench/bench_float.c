@@ -1,6 +1,7 @@
 /* libraries: sim */
 /* bench_float.c - nanoseconds per instruction of the auxiliary lane, through the handlers as the
- * core calls them. Prints key=value lines. The arguments of the program choose operations by name. */
+ * core calls them. Prints key=value lines. The arguments of the program choose operations by name.
+ */
 #include "sim/float_impl.h"
 
 #include <stdio.h>

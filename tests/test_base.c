@@ -114,9 +114,9 @@ static void json_errors_name_the_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(status_gains_context),      cmocka_unit_test(arena_keeps_alignment),
-        cmocka_unit_test(map_finds_what_it_got),     cmocka_unit_test(pool_runs_each_index_once),
-        cmocka_unit_test(files_come_back),           cmocka_unit_test(json_errors_name_the_place),
+        cmocka_unit_test(status_gains_context),  cmocka_unit_test(arena_keeps_alignment),
+        cmocka_unit_test(map_finds_what_it_got), cmocka_unit_test(pool_runs_each_index_once),
+        cmocka_unit_test(files_come_back),       cmocka_unit_test(json_errors_name_the_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,8 +78,8 @@ static void test_regular_patterns(void **state)
             uint32_t bound = n == 4 ? result.bound * 16 / 15 : result.bound;
             assert_true(result.horizon <= bound + 170);
             /* What planners assume is near what comes out. */
-            int expected = (int)(target_phase_cost(result.bound, n == 2 ? 1 : 15) -
-                                 target_boundary_cost());
+            int expected =
+                (int)(target_phase_cost(result.bound, n == 2 ? 1 : 15) - target_boundary_cost());
             assert_in_range(result.horizon, expected - 30, expected + 60);
         }
     }

@@ -57,7 +57,8 @@ static void apply_run(void *context, const CopyRun *run)
                 int64_t d = run->destination_offset + i * run->destination_step[0] +
                             j * run->destination_step[1] + k * run->destination_step[2];
                 assert_true(s >= 0 && d >= 0);
-                assert_true((uint64_t)s + run->bytes <= type_shard_bytes(t->source, run->source_shard));
+                assert_true((uint64_t)s + run->bytes <=
+                            type_shard_bytes(t->source, run->source_shard));
                 assert_true((uint64_t)d + run->bytes <=
                             type_shard_bytes(t->destination, run->destination_shard));
                 for (uint32_t b = 0; b < run->bytes; b++) {

@@ -165,12 +165,12 @@ static void known_cases(void **state)
     assert_int_equal(type_tile_of_shard(&right, 9, 2), 9 + 54);
     /* A result: columns stride 1, rows stride 27; the replica digit fills the gap between. */
     TensorType result = left;
-    result.format = (Format){.order = {ORDER_LEFT},
-                             .tile_count = 4 * 9 * 3,
-                             .replicas = 3,
-                             .axis_count = 2,
-                             .axes = {{1, true, 9, .block = 16, .stride = 1},
-                                      {0, false, 4, .block = 2, .stride = 27}}};
+    result.format = (Format){
+        .order = {ORDER_LEFT},
+        .tile_count = 4 * 9 * 3,
+        .replicas = 3,
+        .axis_count = 2,
+        .axes = {{1, true, 9, .block = 16, .stride = 1}, {0, false, 4, .block = 2, .stride = 27}}};
     assert_ok(type_check(&result));
     assert_int_equal(type_tile_of_shard(&result, 0, 1), 9);
     assert_int_equal(type_tile_of_shard(&result, 9, 0), 27);

@@ -33,7 +33,8 @@ static inline uint32_t max_u32(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* Little-endian access to bytes of any alignment: every file format and tile memory is little-endian. */
+/* Little-endian access to bytes of any alignment: every file format and tile memory is
+ * little-endian. */
 static inline uint32_t load_u32(const void *from)
 {
     uint32_t value;

@@ -41,8 +41,8 @@ Status json_member(const JsonPlace *object, const char *key, JsonPlace *out)
     json_t *value = json_object_get(object->value, key);
     if (!value)
         return status_error("%s: \"%s\" is missing", object->path, key);
-    *out = (JsonPlace){arena_printf(object->arena, "%s: %s", object->path, key), value,
-                       object->arena};
+    *out =
+        (JsonPlace){arena_printf(object->arena, "%s: %s", object->path, key), value, object->arena};
     return STATUS_OK;
 }
 
@@ -126,7 +126,8 @@ Status json_only(const JsonPlace *object, const char *const *keys)
         return status_error("%s: must be an object", object->path);
     const char *key;
     json_t *value;
-    json_object_foreach(object->value, key, value) {
+    json_object_foreach(object->value, key, value)
+    {
         bool known = false;
         for (const char *const *k = keys; *k && !known; k++)
             known = strcmp(*k, key) == 0;

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 __attribute__((noreturn)) void fatal_out_of_memory(void);
-void *xmalloc(size_t bytes);                 /* bytes 0 gives a unique pointer */
-void *xcalloc(size_t count, size_t bytes);   /* zeroed; overflow of the product is fatal */
+void *xmalloc(size_t bytes);               /* bytes 0 gives a unique pointer */
+void *xcalloc(size_t count, size_t bytes); /* zeroed; overflow of the product is fatal */
 void *xrealloc(void *old, size_t bytes);
 char *xstrdup(const char *text);
 

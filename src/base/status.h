@@ -21,7 +21,8 @@ typedef struct Status {
 PRINTF_LIKE(1, 2) __attribute__((warn_unused_result)) Status status_error(const char *format, ...);
 
 /* Prefixes the message with "context: ". Success stays success. */
-PRINTF_LIKE(2, 3) __attribute__((warn_unused_result)) Status status_context(Status status, const char *format, ...);
+PRINTF_LIKE(2, 3)
+__attribute__((warn_unused_result)) Status status_context(Status status, const char *format, ...);
 
 static inline bool status_ok(Status status)
 {

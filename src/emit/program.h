@@ -17,7 +17,7 @@ typedef struct ProgramTables { /* memory in the arena */
     uint32_t *class_of;   /* [step * tiles + tile]: class + 1; 0: the tile does not take part */
     uint32_t *copy_first; /* [step * tiles + tile]: first local copy of the tile in the step */
     uint32_t
-        *send_stride;  /* [phase * tiles + tile]: bytes the sender's sources move per iteration */
+        *send_stride; /* [phase * tiles + tile]: bytes the sender's sources move per iteration */
     uint32_t complete, sample_cycle; /* addresses of runtime services; 0 while sizing */
 } ProgramTables;
 

@@ -22,8 +22,8 @@ typedef struct Constraint {
 typedef ARRAY(Constraint) ConstraintArray;
 
 typedef struct MessageSlot { /* of one transfer */
-    uint32_t start;  /* S: event in which the first item is sent */
-    uint8_t paired;  /* 1: 64-bit items to complete pairs */
+    uint32_t start;          /* S: event in which the first item is sent */
+    uint8_t paired;          /* 1: 64-bit items to complete pairs */
 } MessageSlot;
 
 typedef struct PhaseSchedule {
@@ -31,9 +31,9 @@ typedef struct PhaseSchedule {
                                    multicasts cut into several with fewer receivers each */
     MessageSlot *slots;         /* per transfer of `phase` */
     uint32_t horizon;           /* largest tile horizon */
-    uint32_t bound; /* largest sum of items one tile sends or receives; multicasts count once, 64-bit
-                       items block the sender's partner (exchange.md 7.6) */
-    uint32_t floor;  /* no schedule of `phase` ends before: latencies included */
+    uint32_t bound; /* largest sum of items one tile sends or receives; multicasts count once,
+                       64-bit items block the sender's partner (exchange.md 7.6) */
+    uint32_t floor; /* no schedule of `phase` ends before: latencies included */
     uint32_t *tile_horizon; /* per logical tile of the program, 0: takes no part */
     uint32_t *row_words;    /* per tile, the return included; the same for any addresses */
 } PhaseSchedule;
@@ -61,12 +61,12 @@ typedef struct Row { /* of one tile in one phase; words is NULL for tiles that t
 
 /* All rows of one phase. Fails when an address breaks a constraint, naming buffer and tile. */
 Status exchange_encode_phase(Arena *arena, const TileProgram *program, uint32_t phase,
-                             const PhaseSchedule *schedule, AddressOf *address,
-                             const void *context, Row *rows);
+                             const PhaseSchedule *schedule, AddressOf *address, const void *context,
+                             Row *rows);
 /* Decodes the rows and checks them against schedule and addresses: every event, every rule. */
 Status exchange_check_phase(const TileProgram *program, uint32_t phase,
-                            const PhaseSchedule *schedule, AddressOf *address,
-                            const void *context, const Row *rows);
+                            const PhaseSchedule *schedule, AddressOf *address, const void *context,
+                            const Row *rows);
 void exchange_print(Text *text, const TileProgram *program, const Schedule *schedule,
                     int32_t only_tile);
 /* Synthetic phases for tests and the bench: one phase between a source and a target buffer.
