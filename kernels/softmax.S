@@ -188,7 +188,54 @@ ipu_softmax:
     { nop ; f32add $a0, $a0, $a1 }
 .endm
 
-.if PARTS == 1
+.if PARTS == 1 && QUADS == 1 && EMPTY == 0
+/* Few keys, one quad a row: everything stays in registers. $a7: scale, $a3: -scale as a half. */
+.align 8
+worker:
+    { get $m0, $WSR ; setzi $a7, SOFTMAX_SCALE & 0xfffff }
+    { ld32 $m2, $mvertex_base, $mzero, 0 ; or $a7, $a7, SOFTMAX_SCALE & 0xfff00000 }
+    { ld32 $m3, $mvertex_base, $mzero, 1 ; setzi $a3, SOFTMAX_MINUS_SCALE }
+    { ld32 $m4, $mvertex_base, $mzero, 2 ; fnop }
+    .if REST
+    { cmpult $m9, $m0, REST ; fnop }
+        .if SHARE
+    { add $m9, $m9, SHARE - 1 ; fnop } // rows after the first
+        .else
+    { brz $m9, done ; fnop }
+        .endif
+    .elseif SHARE > 1
+    { setzi $m9, SHARE - 1 ; fnop }
+    .endif
+    { shl $m6, $m0, 2 ; fnop }
+    { shl $m0, $m0, 5 ; fnop }
+row:
+    { ld64 $a0:1, $m4, $m0, 0 ; setzi $a6, LOWEST & 0xfffff }
+    .if LANES
+    { nop ; or $a6, $a6, LOWEST & 0xfff00000 }
+    CUT_LANES $a0, $a1, $a6
+    .endif
+    { nop ; f16v4maxc $a4, $a0:1 }
+    { nop ; f16v2maxc $a4, $a4 }
+    { st64 $azeros, $m2, $m0, 1 ; sort4x16lo $a2, $a4, $a3 }
+    { st64 $azeros, $m2, $m0, 2 ; f16tof32 $a6, $a4 }
+    { st64 $azeros, $m2, $m0, 3 ; f16v4sub $a4:5, $a2:BL, $a0:1 }
+    { nop ; f16v4mul $a4:5, $a2:BU, $a4:5 }
+    { nop ; f16v2exp $a4, $a4 }
+    { nop ; f16v2exp $a5, $a5 }
+    CUT_LANES $a4, $a5, $azero
+    { st64 $a4:5, $m2, $m0, 0 ; f16v4sum $a0:1, $a4:5 }
+    { nop ; f32mul $a6, $a6, $a7 }
+    { st32 $a6, $m3, $m6, 0 ; f32add $a0, $a0, $a1 }
+    { st32 $a0, $m3, $m6, ROWS ; fnop }
+    .if ROUNDS > 1
+    { add $m0, $m0, 6 * 32 ; fnop }
+    { add $m6, $m6, 6 * 4 ; fnop }
+    { brnzdec $m9, row ; fnop }
+    .endif
+done:
+    exitz $mzero
+
+.elseif PARTS == 1
 .align 8
 worker:
     { get $m0, $WSR ; setzi $a7, 8 }
