@@ -348,12 +348,142 @@ static void random_rows_on_several_tiles(void **state)
                 words > rounds); /* it is no test of faults only */
 }
 
+/* Many tiles with one program and memory that differs in a few words, through many barriers: the
+ * simulator may execute them once for all (share.c), and nobody must be able to tell. */
+enum { ALIKE = 24, ROUNDS_ALIKE = 40 };
+
+static void emit_alike(Random *random, Program *code)
+{
+    int32_t to = (int32_t)(draw(random) % 6), from = (int32_t)(draw(random) % 6);
+    int32_t word = (int32_t)(draw(random) % 32);
+    switch (draw(random) % 12) {
+    case 0:
+    case 1:
+        EMIT(code, ld32_mmmn_zi, 8, MZERO, word, to);
+        break;
+    case 2:
+    case 3:
+        EMIT(code, st32_mmmn_zi, 8, MZERO, word, from);
+        break;
+    case 4:
+        EMIT(code, ldz8_mmmn_zi, 8, MZERO, 4 * word + 1, to);
+        break;
+    case 5:
+        EMIT(code, add_mmmn_si, to, from, word);
+        break;
+    case 6:
+        EMIT(code, xor_mmmn, to, to, from);
+        break;
+    case 7:
+        EMIT(code, delay, 1 + word);
+        break;
+    case 8:
+        EMIT(code, get_mmmn_zi, to, 0x60);
+        break;
+    case 9: /* over a few instructions, or not */
+        EMIT(code, brz_mmmn_zi, from, (int32_t)(code->address + 4 * code->count + 8));
+        EMIT(code, add_mmmn_si, to, to, 1);
+        break;
+    case 10: /* what ends a group */
+        if (draw(random) % 16 == 0)
+            EMIT(code, get_mmmn_zi, to, 3);
+        else if (draw(random) % 16 == 0)
+            EMIT(code, runall_mmmn_zi, 9, 8, 0);
+        else if (draw(random) % 16 == 0)
+            EMIT(code, put_mmmn_zi, from, 0x20 + (int32_t)(draw(random) % 20));
+        break;
+    default:
+        EMIT(code, sync, 2);
+    }
+}
+
+static Program alike_program(uint64_t seed)
+{
+    Random random = {seed};
+    Program code = {.address = CODE};
+    EMIT(&code, setzi_mmmn_zi, 7, ROUNDS_ALIKE);
+    EMIT(&code, setzi_mmmn_zi, 8, DATA);
+    EMIT(&code, setzi_mmmn_zi, 9, WORKER_CODE);
+    uint32_t loop = EMIT(&code, sans, 0);
+    EMIT(&code, sync, 1);
+    for (uint32_t count = draw(&random) % 30; count > 0; count--)
+        emit_alike(&random, &code);
+    EMIT(&code, sync, 2);
+    EMIT(&code, brnzdec_mmmn_zi, 7, (int32_t)loop);
+    EMIT(&code, sync, 7);
+    for (uint32_t count = draw(&random) % 10; count > 0; count--)
+        emit_alike(&random, &code);
+    EMIT(&code, sync, 2);
+    emit_completion(&code);
+    return code;
+}
+
+static Sim *run_alike(uint64_t seed, bool no_sharing)
+{
+    Sim *sim;
+    SimOptions options = {
+        .tiles = ALIKE, .threads = 1 + seed % 2, .no_sharing = no_sharing, .max_cycles = 1000000};
+    assert_ok(sim_create(&options, &sim));
+    Program code = alike_program(seed), worker = {.address = WORKER_CODE};
+    EMIT(&worker, st32step_mmmn_si, MZERO, 13, 1, 0);
+    EMIT(&worker, exitz_mmmn, MZERO);
+    Random random = {seed + 1};
+    uint32_t differing = draw(&random) % 4;
+    for (uint32_t tile = 0; tile < ALIKE; tile++) {
+        load_program(sim, tile, &code);
+        load_program(sim, tile, &worker);
+        for (uint32_t i = 0; i < 32; i++)
+            poke(sim, tile, DATA + 4 * i, i < differing && tile % 5 == 0 ? tile + i : i * i);
+        poke(sim, tile, DATA + 0x100, tile);
+        sim_set_entry(sim, tile, CODE);
+        sim_watch(sim, tile, CODE + 12);
+    }
+    if (sim_run(sim) == SIM_RENDEZVOUS) {
+        if (seed % 3 == 0)
+            poke(sim, (uint32_t)(seed % ALIKE), DATA, 77);
+        sim_run(sim);
+    }
+    return sim;
+}
+
+static void sharing_can_not_be_seen(void **state)
+{
+    (void)state;
+    uint64_t rounds = from_environment("IPU_FUZZ_ROUNDS", DEFAULT_ROUNDS) / 60;
+    uint64_t seed = from_environment("IPU_FUZZ_SEED", 1);
+    for (uint64_t i = 0; i < rounds; i++) {
+        Sim *sims[2] = {run_alike(seed + i, false), run_alike(seed + i, true)};
+        uint32_t counts[2];
+        const SimPhase *phases[2];
+        for (int k = 0; k < 2; k++)
+            phases[k] = sim_phases(sims[k], &counts[k]);
+        assert_int_equal(counts[0], counts[1]);
+        assert_memory_equal(phases[0], phases[1], counts[0] * sizeof *phases[0]);
+        SimCounts totals[2] = {sim_counts(sims[0]), sim_counts(sims[1])};
+        assert_memory_equal(&totals[0], &totals[1], sizeof totals[0]);
+        for (uint32_t tile = 0; tile < ALIKE; tile++) {
+            uint64_t cycles[2] = {0};
+            assert_int_equal(sim_watched(sims[0], tile, &cycles[0]),
+                             sim_watched(sims[1], tile, &cycles[1]));
+            assert_int_equal(cycles[0], cycles[1]);
+            assert_int_equal(sim_cycle(sims[0], tile), sim_cycle(sims[1], tile));
+        }
+        assert_string_equal(sim_fault(sims[0])->message, sim_fault(sims[1])->message);
+        assert_int_equal(sim_fault(sims[0])->tile, sim_fault(sims[1])->tile);
+        if (digest(sims[0], ALIKE) != digest(sims[1], ALIKE))
+            fail_msg("seed %llu", (unsigned long long)(seed + i));
+        sim_destroy(sims[0]);
+        sim_destroy(sims[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_code_on_one_tile),
         cmocka_unit_test(the_same_code_does_the_same_again),
         cmocka_unit_test(random_rows_on_several_tiles),
+        cmocka_unit_test(sharing_can_not_be_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

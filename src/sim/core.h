@@ -23,11 +23,13 @@ typedef enum Outcome {
     OUTCOME_RETURN,    /* branch to SIM_RETURN_ADDRESS: the end of a sim_call */
     OUTCOME_COMPLETE,  /* branch to 0 after the completion word */
     OUTCOME_BLOCK,     /* the supervisor waits */
+    OUTCOME_UNDEFINED, /* a read of words that Context.defined does not have */
     OUTCOME_LIMIT      /* a fault of the simulator's own: detail says which */
 } Outcome;
 
 typedef struct Context Context;
 typedef struct Tile Tile;
+typedef struct Group Group;
 typedef struct Decoded Decoded;
 typedef uint32_t Execute(Context *c, const Decoded *d);
 
@@ -41,7 +43,8 @@ enum { /* Decoded.kind */
        KIND_LAUNCH = 1 << 1,
        KIND_SYNC = 1 << 2,
        KIND_EXCHANGE_CSR = 1 << 3,
-       KIND_EXCHANGE = 1 << 4
+       KIND_EXCHANGE = 1 << 4,
+       KIND_PRIVATE = 1 << 5 /* touches what tiles of one group do not share */
 };
 
 struct Decoded {
@@ -71,7 +74,7 @@ struct Context {
     uint32_t loop_end; /* end of the body of a running rpt, else 0 */
     uint32_t number;   /* 0: supervisor, 1..6: workers */
     uint8_t *memory;   /* of the tile */
-    uint8_t *defined;  /* bitmap of words, or NULL */
+    uint8_t *defined;  /* bitmap of words that may be read, or NULL: all */
     Tile *tile;
     uint64_t next; /* earliest issue cycle; NEVER: inactive or waiting */
     uint64_t bundles;
@@ -96,7 +99,9 @@ typedef enum TileState {
     TILE_ENDED,    /* completed */
     TILE_RETURNED, /* sim_call is over */
     TILE_STEPPED,
-    TILE_FAULTED
+    TILE_FAULTED,
+    TILE_ASKING,   /* stands for a group: see asked; asked_bytes 0: does what it must do alone */
+    TILE_FOLLOWING /* another tile stands for this one */
 } TileState;
 
 typedef enum Window {
@@ -112,7 +117,8 @@ typedef struct Stream { /* the outgoing one */
 } Stream;
 
 struct Tile {
-    Context contexts[TILE_CONTEXTS];
+    /* What the supervisor's execution decides: tiles that do the same share all of this (share.c).
+     * Up to `number`. */
     uint64_t ready[18];  /* supervisor registers: first cycle in which a consumer may issue */
     uint64_t cycle;      /* the one being executed, or the next one */
     int64_t last_exit;   /* issue cycle of the last worker's exit */
@@ -127,31 +133,35 @@ struct Tile {
     Window window;
     bool took_part, row_begun;
     Stream stream;
-    uint32_t number; /* physical */
-    FabricTile *fabric;
-    uint8_t *memory;
     uint32_t received; /* words since INCOMING_DCOUNT was written */
     /* supervisor CSRs */
     bool consensus, launch_error;
     uint32_t receive_error;
     uint32_t fp_ictl, fp_infmt, fp_iscl, weight_pointer;
     uint32_t debug_data, dcount, outgoing_base, exchange_ctl;
-    Weights weights;
-    /* statistics */
-    uint64_t work_end;               /* last cycle of work before a barrier (docs/simulator.md) */
-    uint64_t launches, work_bundles; /* worker bundles seen that were more than an exit */
+    uint64_t work_end; /* last cycle of work before a barrier (docs/simulator.md) */
+    uint64_t limit;    /* of cycles */
     uint32_t watch_pc;
-    uint64_t watch_cycle;
     bool watched;
+    uint64_t watch_cycle;
+
+    uint32_t number; /* physical */
+    uint8_t *memory;
+    FabricTile *fabric;
+    Group *group; /* that this tile stands for, or NULL */
+    Context contexts[TILE_CONTEXTS];
+    uint64_t launches, work_bundles; /* worker bundles seen that were more than an exit */
+    uint64_t launches_before;        /* as of the last look for tiles that do the same */
+    Weights weights;
     /* how the current run ends */
     bool calling;
     uint32_t call_context;
     uint32_t step_context; /* 1 + context that is stepped, 0: none */
-    uint64_t limit;
     SimFault fault;
     const char *detail; /* of a fault, while it is being raised */
     uint32_t detail_address;
-    uint32_t fault_at; /* the instruction to show for a fault */
+    uint32_t fault_at;           /* the instruction to show for a fault */
+    uint32_t asked, asked_bytes; /* TILE_ASKING: what must be the same on all tiles of the group */
 };
 
 /* --- decode.c: one cache per host thread */

@@ -113,6 +113,22 @@ static bool place_loads(const FormInfo *form, Decoded *d)
     return true;
 }
 
+static uint8_t csr_kind(int32_t number, bool write)
+{
+    switch (number) {
+    case 0x03: /* TILE_ID */
+    case 0x72: /* CTXT_STS */
+        return KIND_PRIVATE;
+    case 0x02:
+    case 0x21 ... 0x26: /* weights, worker bases */
+        return write ? KIND_PRIVATE : 0;
+    case 0xa0 ... 0xa3: /* what the tile hears */
+        return KIND_EXCHANGE_CSR | (write ? KIND_PRIVATE : 0);
+    default:
+        return number >= 0xa0 && number <= 0xaf ? KIND_EXCHANGE_CSR : 0;
+    }
+}
+
 static uint8_t kind_of(const Insn *insn, const FormInfo *form)
 {
     uint8_t kind = form->flags & FORM_EXCHANGE ? KIND_EXCHANGE : 0;
@@ -121,21 +137,22 @@ static uint8_t kind_of(const Insn *insn, const FormInfo *form)
     switch (insn->form) {
     case FORM_run_mmmn_zi:
     case FORM_runall_mmmn_zi:
-        kind |= KIND_LAUNCH;
-        break;
+        return kind | KIND_LAUNCH | KIND_PRIVATE;
+    case FORM_ld64putcs_mmmn_zi:
+    case FORM_ld128putcs_mmmn_zi:
+        return kind | KIND_PRIVATE;
     case FORM_sync:
     case FORM_sans:
-        kind |= KIND_SYNC;
-        break;
+        return kind | KIND_SYNC;
     case FORM_put_mmmn_zi:
+        return kind | csr_kind(insn->operand[1], true);
     case FORM_get_mmmn_zi:
-        if (insn->operand[1] >= 0xa0 && insn->operand[1] <= 0xaf)
-            kind |= KIND_EXCHANGE_CSR;
-        break;
+        return kind | csr_kind(insn->operand[1], false);
+    case FORM_delay:
+        return kind;
     default:
-        break;
+        return kind | (kind & KIND_EXCHANGE ? KIND_PRIVATE : 0);
     }
-    return kind;
 }
 
 static Execute *main_handler(Form form)

@@ -45,7 +45,7 @@ __attribute__((noinline, cold)) static uint32_t undefined_read(Context *c, uint3
 {
     c->tile->detail = "read of memory that nothing has written";
     c->tile->detail_address = SRAM_BASE + offset;
-    return OUTCOME_LIMIT;
+    return OUTCOME_UNDEFINED;
 }
 
 #define PLACE(offset, address, bytes)                                                              \

@@ -3,33 +3,14 @@
  * The one idea: a stop of every tile is a point in which nothing is left to race. There, and only
  * there, tiles affect each other: a barrier releases them, the fabric delivers a phase, or the host
  * takes over. So the order in which host threads run the tiles can not matter. */
-#include "sim/core.h"
+#include "sim/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { DEFINED_BYTES = SRAM_BYTES / 4 / 8, NEUTRAL_EXIT = -1 };
-
-struct Sim {
-    uint32_t count;
-    Tile *tiles;
-    FabricTile *fabric;
-    uint8_t *memory, *defined; /* of all tiles, one after the other; zero until touched */
-    Pool *pool;
-    Cache **caches; /* one for every thread */
-    Hooks hooks;
-    bool verify;
-    uint64_t max_cycles;
-    bool window_open;   /* released, not delivered yet */
-    bool at_rendezvous; /* the next sim_run releases it */
-    SimFault fault;
-    uint32_t *runnable;
-    uint32_t runnable_count;
-    uint64_t exchange_words;
-    ARRAY(SimPhase) phases;
-};
+enum { NEUTRAL_EXIT = -1, LOOK_EVERY = 4 /* releases, for tiles that do the same */ };
 
 /* --- creation */
 
@@ -84,7 +65,11 @@ Status sim_create(const SimOptions *options, Sim **out)
         sim->defined = map_zeroes((size_t)sim->count * DEFINED_BYTES);
     sim->tiles = xcalloc(sim->count, sizeof *sim->tiles);
     sim->fabric = xcalloc(sim->count, sizeof *sim->fabric);
+    sim->sharing = sim->count > 1 && !options->no_sharing;
     sim->runnable = xcalloc(sim->count, sizeof *sim->runnable);
+    sim->live = xcalloc(sim->count, sizeof *sim->live);
+    for (uint32_t i = 0; i < sim->count; i++)
+        sim->live[sim->live_count++] = i;
     sim->pool = pool_create(sim->count == 1 ? 1 : options->threads);
     sim->caches = xcalloc(pool_width(sim->pool), sizeof(Cache *));
     for (unsigned i = 0; i < pool_width(sim->pool); i++)
@@ -99,6 +84,7 @@ void sim_destroy(Sim *sim)
 {
     if (!sim)
         return;
+    share_destroy(sim);
     for (uint32_t i = 0; i < sim->count; i++) {
         array_free(&sim->fabric[i].sends);
         array_free(&sim->fabric[i].controls);
@@ -114,6 +100,7 @@ void sim_destroy(Sim *sim)
     free(sim->tiles);
     free(sim->fabric);
     free(sim->runnable);
+    free(sim->live);
     free(sim);
 }
 
@@ -129,9 +116,17 @@ static Status check_range(const Sim *sim, uint32_t tile, uint32_t address, uint3
     return STATUS_OK;
 }
 
+/* A tile that is looked at or changed from outside goes its own way; to the caller it always did.
+ */
+static Tile *own_tile(const Sim *sim, uint32_t tile)
+{
+    share_leave((Sim *)sim, tile);
+    return &sim->tiles[tile];
+}
+
 uint8_t *sim_memory(Sim *sim, uint32_t tile)
 {
-    return tile < sim->count ? sim->tiles[tile].memory : NULL;
+    return tile < sim->count ? own_tile(sim, tile)->memory : NULL;
 }
 
 Status sim_write(Sim *sim, uint32_t tile, uint32_t address, const void *data, uint32_t bytes)
@@ -139,7 +134,7 @@ Status sim_write(Sim *sim, uint32_t tile, uint32_t address, const void *data, ui
     TRY(check_range(sim, tile, address, bytes));
     if (!bytes)
         return STATUS_OK;
-    memcpy(sim->tiles[tile].memory + (address - SRAM_BASE), data, bytes);
+    memcpy(own_tile(sim, tile)->memory + (address - SRAM_BASE), data, bytes);
     if (sim->defined)
         words_define(sim->fabric[tile].defined, address - SRAM_BASE, bytes);
     return STATUS_OK;
@@ -149,13 +144,14 @@ Status sim_read(Sim *sim, uint32_t tile, uint32_t address, void *data, uint32_t 
 {
     TRY(check_range(sim, tile, address, bytes));
     if (bytes)
-        memcpy(data, sim->tiles[tile].memory + (address - SRAM_BASE), bytes);
+        memcpy(data, own_tile(sim, tile)->memory + (address - SRAM_BASE), bytes);
     return STATUS_OK;
 }
 
 static Context *context_of(const Sim *sim, uint32_t tile, uint32_t context)
 {
-    return &sim->tiles[min_u32(tile, sim->count - 1)].contexts[min_u32(context, TILE_CONTEXTS - 1)];
+    return &own_tile(sim, min_u32(tile, sim->count - 1))
+                ->contexts[min_u32(context, TILE_CONTEXTS - 1)];
 }
 
 void sim_get_context(const Sim *sim, uint32_t tile, uint32_t context, SimContext *out)
@@ -184,22 +180,22 @@ uint64_t sim_get_weight(const Sim *sim, uint32_t tile, uint32_t index)
 void sim_set_weight(Sim *sim, uint32_t tile, uint32_t index, uint64_t value)
 {
     if (tile < sim->count && index < 64)
-        weights_write(&sim->tiles[tile].weights, index, value);
+        weights_write(&own_tile(sim, tile)->weights, index, value);
 }
 
 void sim_watch(Sim *sim, uint32_t tile, uint32_t pc)
 {
     if (tile >= sim->count)
         return;
-    sim->tiles[tile].watch_pc = pc;
+    own_tile(sim, tile)->watch_pc = pc;
     sim->tiles[tile].watched = false;
 }
 
 bool sim_watched(const Sim *sim, uint32_t tile, uint64_t *cycle)
 {
-    if (tile >= sim->count || !sim->tiles[tile].watched)
+    if (tile >= sim->count || !share_leader(sim, tile)->watched)
         return false;
-    *cycle = sim->tiles[tile].watch_cycle;
+    *cycle = share_leader(sim, tile)->watch_cycle;
     return true;
 }
 
@@ -227,7 +223,7 @@ const SimPhase *sim_phases(const Sim *sim, uint32_t *count)
 
 uint64_t sim_cycle(const Sim *sim, uint32_t tile)
 {
-    return tile < sim->count ? sim->tiles[tile].cycle : 0;
+    return tile < sim->count ? share_leader(sim, tile)->cycle : 0;
 }
 
 SimCounts sim_counts(const Sim *sim)
@@ -238,6 +234,8 @@ SimCounts sim_counts(const Sim *sim)
         counts.supervisor_instructions += tile->contexts[0].bundles;
         for (int w = 1; w < TILE_CONTEXTS; w++)
             counts.worker_bundles += tile->contexts[w].bundles;
+        if (tile->state == TILE_FOLLOWING)
+            counts.supervisor_instructions += share_bundles(share_leader(sim, i));
     }
     return counts;
 }
@@ -272,8 +270,8 @@ static void describe_instruction(const Sim *sim, SimFault *fault, uint32_t addre
 static bool take_tile_fault(Sim *sim)
 {
     const Tile *first = NULL;
-    for (uint32_t i = 0; i < sim->count; i++) {
-        const Tile *tile = &sim->tiles[i];
+    for (uint32_t i = 0; i < sim->live_count; i++) {
+        const Tile *tile = &sim->tiles[sim->live[i]];
         if (tile->state == TILE_FAULTED && (!first || tile->fault.cycle < first->fault.cycle))
             first = tile;
     }
@@ -321,14 +319,14 @@ static const char *whereabouts(const Tile *tile, char *text, size_t size)
 static void barrier_fault(Sim *sim)
 {
     const Tile *waiting = NULL, *other = NULL;
-    for (uint32_t i = 0; i < sim->count && !waiting; i++)
-        if (sim->tiles[i].state == TILE_WAITING)
-            waiting = &sim->tiles[i];
+    for (uint32_t i = 0; i < sim->live_count && !waiting; i++)
+        if (sim->tiles[sim->live[i]].state == TILE_WAITING)
+            waiting = &sim->tiles[sim->live[i]];
     if (!waiting)
         waiting = &sim->tiles[0];
-    for (uint32_t i = 0; i < sim->count && !other; i++)
-        if (barrier_of(&sim->tiles[i]) != barrier_of(waiting))
-            other = &sim->tiles[i];
+    for (uint32_t i = 0; i < sim->live_count && !other; i++)
+        if (barrier_of(&sim->tiles[sim->live[i]]) != barrier_of(waiting))
+            other = &sim->tiles[sim->live[i]];
     char here[48], there[48];
     sim->fault = (SimFault){.set = true,
                             .tile = waiting->number,
@@ -343,8 +341,8 @@ static void barrier_fault(Sim *sim)
 
 static bool all_wait_for(const Sim *sim, Barrier barrier)
 {
-    for (uint32_t i = 0; i < sim->count; i++)
-        if (barrier_of(&sim->tiles[i]) != barrier)
+    for (uint32_t i = 0; i < sim->live_count; i++)
+        if (barrier_of(&sim->tiles[sim->live[i]]) != barrier)
             return false;
     return true;
 }
@@ -385,19 +383,21 @@ static void release(Sim *sim, Barrier barrier)
 {
     uint64_t last = 0;
     SimPhase phase = {0};
-    for (uint32_t i = 0; i < sim->count; i++) {
-        const Tile *tile = &sim->tiles[i];
+    for (uint32_t i = 0; i < sim->live_count; i++) {
+        const Tile *tile = &sim->tiles[sim->live[i]];
         uint64_t cycle = arrival(tile);
         last = cycle > last ? cycle : last;
         if (tile->zone == 3 && tile->work_end > phase.entered)
             phase.entered = tile->work_end;
     }
     uint64_t released = last + (barrier == BARRIER_HOST ? TIMING_HOST_SYNC : TIMING_EXCHANGE_SYNC);
-    for (uint32_t i = 0; i < sim->count; i++)
-        release_tile(&sim->tiles[i], barrier, released);
+    for (uint32_t i = 0; i < sim->live_count; i++)
+        release_tile(&sim->tiles[sim->live[i]], barrier, released);
     if (barrier != BARRIER_INTERNAL)
         return;
     sim->window_open = true;
+    if (++sim->releases % LOOK_EVERY == 0)
+        share_look(sim);
     phase.released = phase.event0 = phase.ended = released;
     array_push(&sim->phases, phase);
 }
@@ -417,8 +417,8 @@ static void close_window(Tile *tile)
 static void measure_phase(Sim *sim, SimPhase *phase)
 {
     bool any = false;
-    for (uint32_t i = 0; i < sim->count; i++) {
-        const FabricTile *fabric = &sim->fabric[i];
+    for (uint32_t i = 0; i < sim->live_count; i++) {
+        const FabricTile *fabric = &sim->fabric[sim->live[i]];
         phase->words_sent += fabric->words_sent;
         phase->words_received += fabric->words_received;
         if (!fabric->active)
@@ -437,9 +437,9 @@ static bool deliver(Sim *sim)
 {
     sim->window_open = false;
     bool any = false;
-    for (uint32_t i = 0; i < sim->count; i++) {
-        sim->fabric[i].active = sim->tiles[i].row_begun;
-        any |= sim->fabric[i].active;
+    for (uint32_t i = 0; i < sim->live_count; i++) {
+        sim->fabric[sim->live[i]].active = sim->tiles[sim->live[i]].row_begun;
+        any |= sim->fabric[sim->live[i]].active;
     }
     if (any && sim->count > 1 &&
         !fabric_deliver(sim->fabric, sim->count, sim->verify, sim->pool, &sim->fault)) {
@@ -449,8 +449,8 @@ static bool deliver(Sim *sim)
     }
     if (sim->phases.count)
         measure_phase(sim, &sim->phases.items[sim->phases.count - 1]);
-    for (uint32_t i = 0; i < sim->count; i++)
-        close_window(&sim->tiles[i]);
+    for (uint32_t i = 0; i < sim->live_count; i++)
+        close_window(&sim->tiles[sim->live[i]]);
     return true;
 }
 
@@ -466,9 +466,9 @@ static void run_one(void *context, size_t index, unsigned worker)
 static void run_tiles(Sim *sim)
 {
     sim->runnable_count = 0;
-    for (uint32_t i = 0; i < sim->count; i++)
-        if (sim->tiles[i].state == TILE_RUNNING)
-            sim->runnable[sim->runnable_count++] = i;
+    for (uint32_t i = 0; i < sim->live_count; i++)
+        if (sim->tiles[sim->live[i]].state == TILE_RUNNING)
+            sim->runnable[sim->runnable_count++] = sim->live[i];
     if (sim->hooks.trace || sim->runnable_count == 1)
         for (uint32_t i = 0; i < sim->runnable_count; i++)
             run_one(sim, i, 0);
@@ -476,10 +476,24 @@ static void run_tiles(Sim *sim)
         parallel_for(sim->pool, sim->runnable_count, run_one, sim);
 }
 
+/* Groups of tiles that do the same: their leaders may have questions. */
+static bool answer_leaders(Sim *sim)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < sim->live_count; i++) {
+        Tile *tile = &sim->tiles[sim->live[i]];
+        if (tile->state != TILE_ASKING)
+            continue;
+        share_answer(sim, tile);
+        any = true;
+    }
+    return any;
+}
+
 static bool all_ended(const Sim *sim)
 {
-    for (uint32_t i = 0; i < sim->count; i++)
-        if (sim->tiles[i].state != TILE_ENDED)
+    for (uint32_t i = 0; i < sim->live_count; i++)
+        if (sim->tiles[sim->live[i]].state != TILE_ENDED)
             return false;
     return true;
 }
@@ -487,18 +501,18 @@ static bool all_ended(const Sim *sim)
 static void set_limits(Sim *sim)
 {
     uint64_t now = 0;
-    for (uint32_t i = 0; i < sim->count; i++)
-        if (sim->tiles[i].cycle > now)
-            now = sim->tiles[i].cycle;
-    for (uint32_t i = 0; i < sim->count; i++)
-        sim->tiles[i].limit = now + sim->max_cycles;
+    for (uint32_t i = 0; i < sim->live_count; i++)
+        if (sim->tiles[sim->live[i]].cycle > now)
+            now = sim->tiles[sim->live[i]].cycle;
+    for (uint32_t i = 0; i < sim->live_count; i++)
+        sim->tiles[sim->live[i]].limit = now + sim->max_cycles;
 }
 
 void sim_set_entry(Sim *sim, uint32_t number, uint32_t pc)
 {
     if (number >= sim->count)
         return;
-    Tile *tile = &sim->tiles[number];
+    Tile *tile = own_tile(sim, number);
     Context *c = &tile->contexts[0];
     c->pc = pc;
     c->next = tile->cycle;
@@ -517,8 +531,12 @@ SimStop sim_run(Sim *sim)
     }
     for (;;) {
         run_tiles(sim);
-        if (take_tile_fault(sim) || (sim->window_open && !deliver(sim)))
+        if (answer_leaders(sim))
+            continue;
+        if (take_tile_fault(sim) || (sim->window_open && !deliver(sim))) {
+            share_leave_all(sim);
             return SIM_FAULT;
+        }
         if (all_ended(sim))
             return SIM_COMPLETE;
         if (all_wait_for(sim, BARRIER_HOST)) {
@@ -526,8 +544,8 @@ SimStop sim_run(Sim *sim)
             return SIM_RENDEZVOUS;
         }
         bool running = false;
-        for (uint32_t i = 0; i < sim->count && !running; i++)
-            running = sim->tiles[i].state == TILE_RUNNING;
+        for (uint32_t i = 0; i < sim->live_count && !running; i++)
+            running = sim->tiles[sim->live[i]].state == TILE_RUNNING;
         if (running)
             continue;
         if (all_wait_for(sim, BARRIER_INTERNAL)) {
@@ -536,6 +554,7 @@ SimStop sim_run(Sim *sim)
             release(sim, BARRIER_CHIPS);
         } else {
             barrier_fault(sim);
+            share_leave_all(sim);
             return SIM_FAULT;
         }
     }
@@ -611,7 +630,7 @@ SimStop sim_call(Sim *sim, uint32_t number, uint32_t context, uint32_t pc, uint6
         snprintf(sim->fault.message, sizeof sim->fault.message, "no such tile or context");
         return SIM_FAULT;
     }
-    Tile *tile = &sim->tiles[number];
+    Tile *tile = own_tile(sim, number);
     tile->contexts[context].m[10] = SIM_RETURN_ADDRESS;
     uint64_t entry = enter(tile, context, pc);
     tile->limit = entry + sim->max_cycles;
@@ -636,7 +655,7 @@ SimStop sim_step(Sim *sim, uint32_t number, uint32_t context, uint32_t pc)
     sim->fault = (SimFault){0};
     if (number >= sim->count || context >= TILE_CONTEXTS)
         return SIM_FAULT;
-    Tile *tile = &sim->tiles[number];
+    Tile *tile = own_tile(sim, number);
     enter(tile, context, pc);
     tile->step_context = 1 + context;
     Hooks hooks = sim->hooks;

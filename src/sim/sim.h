@@ -21,6 +21,7 @@ typedef struct SimOptions {
     uint32_t tiles;      /* 1472; 1 for a single tile without fabric */
     unsigned threads;    /* 0: all cores */
     bool verify;         /* check uninitialised reads, stray words (slower) */
+    bool no_sharing;     /* execute tiles that do the same one by one too: for tests */
     uint64_t max_cycles; /* per sim_run: a runaway ends in a fault; 0: 2^62 */
 } SimOptions;
 

@@ -18,7 +18,7 @@ void tile_fault(Tile *tile, Context *c, uint32_t type, uint64_t cycle)
                              .tile = tile->number,
                              .context = c->number,
                              .pc = c->pc,
-                             .type = type == OUTCOME_LIMIT ? 0 : type,
+                             .type = type >= OUTCOME_EXIT ? 0 : type,
                              .cycle = cycle};
     bool debug = type == EXCEPTION_PBRK0 || type == EXCEPTION_PBRK1 || type == EXCEPTION_IBRK;
     if (type < OUTCOME_EXIT) {
@@ -28,7 +28,7 @@ void tile_fault(Tile *tile, Context *c, uint32_t type, uint64_t cycle)
     }
     char *text = tile->fault.message;
     size_t size = sizeof tile->fault.message;
-    const char *name = type == OUTCOME_LIMIT ? "stopped" : target_exception_name(type);
+    const char *name = type >= OUTCOME_EXIT ? "stopped" : target_exception_name(type);
     if (tile->detail)
         snprintf(text, size, "%s: %s (0x%x)", name, tile->detail, tile->detail_address);
     else
@@ -358,6 +358,18 @@ static bool must_pause(const Tile *tile, const Decoded *d)
            (past && d->kind & (KIND_MEMORY | KIND_EXCHANGE_CSR));
 }
 
+/* A tile that stands for others executes only what is the same on all of them. */
+static bool must_ask(Tile *tile, const Context *c, const Decoded *d)
+{
+    tile->asked = c->pc;
+    tile->asked_bytes = d->kind & KIND_PRIVATE ? 0 : 8;
+    uint32_t offset = c->pc - SRAM_BASE;
+    if (tile->asked_bytes && offset < CODE_BYTES && words_defined(c->defined, offset, 8))
+        return false;
+    tile->state = TILE_ASKING;
+    return true;
+}
+
 static void supervisor_outcome(Tile *tile, Context *c, const Decoded *d, uint32_t outcome,
                                uint64_t cycle)
 {
@@ -378,6 +390,17 @@ static void supervisor_outcome(Tile *tile, Context *c, const Decoded *d, uint32_
         c->status = 0;
         tile->state = TILE_ENDED;
         break;
+    case OUTCOME_UNDEFINED:
+        if (tile->group) { /* not known yet to be the same on all tiles of the group */
+            tile->asked = tile->detail_address;
+            tile->asked_bytes = 4;
+            tile->detail = NULL;
+            tile->state = TILE_ASKING;
+            c->next = cycle;
+            break;
+        }
+        fail(tile, c, d, outcome, cycle);
+        break;
     default:
         fail(tile, c, d, outcome, cycle);
     }
@@ -397,6 +420,8 @@ static void issue_supervisor(Tile *tile, Cache *cache, uint64_t cycle)
         tile->state = TILE_PAUSED;
         return;
     }
+    if (unlikely(tile->group) && must_ask(tile, c, d))
+        return;
     if (c->pc == tile->watch_pc) {
         tile->watch_cycle = cycle;
         tile->watched = true;
@@ -470,7 +495,7 @@ void tile_run(Tile *tile, Cache *cache, const Hooks *hooks)
         } else {
             run_cycle(tile, cache, hooks, cycle++);
         }
-        if (tile->state == TILE_PAUSED)
+        if (tile->state == TILE_PAUSED || tile->state == TILE_ASKING)
             cycle--; /* nothing was issued in it */
     }
     tile->cycle = cycle;
