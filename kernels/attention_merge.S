@@ -14,6 +14,7 @@
 .set ROWS, MERGE_ROWS
 .set SHARE, ROWS / 6
 .set REST, ROWS % 6
+.set ROUNDS, SHARE + ((REST != 0) & 1)
 .set QUADS, MERGE_COLUMNS / 4 // >= 2
 .set JUMP, 4 * ROWS - 3       // words from a panel's last quad of a row to the next panel's first
 .set STRIDE, (MERGE_COLUMNS + 2 + 15) / 16 * 16
@@ -132,6 +133,67 @@ ipu_attention_merge:
 .set BODY, 32
 .endif
 
+.macro QUADS_OF_ROW
+    FIRST_QUAD
+.if BODIES
+    { rpt BODIES, BODY - 1 ; fnop }
+    QUAD 1
+    QUAD $m5
+    QUAD 1
+    QUAD 1
+.endif
+.if TAIL > 0
+    QUAD 1
+.endif
+.if TAIL > 1
+    QUAD $m5
+.endif
+.if TAIL > 2
+    QUAD 1
+.endif
+    LAST_QUAD
+.endm
+
+.if MERGE_INITIAL && MERGE_FINAL
+.align 8
+worker:
+    { get $m0, $WSR ; fnop }
+    { ld32 $m4, $mvertex_base, $mzero, 2 ; fnop } // statistics of the block
+    .if REST
+    { cmpult $m9, $m0, REST ; fnop }
+        .if SHARE
+    { add $m9, $m9, SHARE - 1 ; fnop } // rows after the first
+        .else
+    { brz $m9, done ; fnop }
+        .endif
+    .elseif SHARE > 1
+    { setzi $m9, SHARE - 1 ; fnop }
+    .endif
+    { shl $m6, $m0, 2 ; fnop } // offsets: $m6 statistics, $m8 result, $m0 values
+    { ld32 $a0, $m4, $m6, ROWS ; fnop }
+    { ld32 $m2, $mvertex_base, $mzero, 0 ; f32oox $a0, $a0 } // result
+    { ld32 $m3, $mvertex_base, $mzero, 1 ; f32tof16 $a2, $a0 } // values of the block
+    { setzi $m5, JUMP ; f16tof32 $a3, $a2 }
+    { mul $m8, $m0, MERGE_COLUMNS * 2 ; f32sub $a0, $a0, $a3 }
+    { shl $m0, $m0, 5 ; f32tof16 $a3, $a0 }
+    { mov $m1, $m0 ; sort4x16lo $a2, $a2, $a3 } // 1 / s is the sum of two halves
+row:
+    { ld64step $a0:1, $m3, $m1+=, 1 ; uput $TAS, $a2 }
+    QUADS_OF_ROW
+    .if ROUNDS > 1
+    { brz $m9, done ; fnop }
+    { add $m6, $m6, 6 * 4 ; fnop }
+    { ld32 $a0, $m4, $m6, ROWS ; fnop }
+    { add $m0, $m0, 6 * 32 ; f32oox $a0, $a0 }
+    { add $m8, $m8, 5 * MERGE_COLUMNS * 2 ; f32tof16 $a2, $a0 }
+    { mov $m1, $m0 ; f16tof32 $a3, $a2 }
+    { nop ; f32sub $a0, $a0, $a3 }
+    { nop ; f32tof16 $a3, $a0 }
+    { add $m9, $m9, -1 ; sort4x16lo $a2, $a2, $a3 }
+    { bri row ; fnop }
+    .endif
+
+.else
 .align 8
 worker: // instructions outside of bundles in even numbers before the repeat, whose body is aligned
     get $m0, $WSR
@@ -172,16 +234,7 @@ worker: // instructions outside of bundles in even numbers before the repeat, wh
 .endif
     shl $m0, $m0, 5
 row:
-.if MERGE_INITIAL && MERGE_FINAL
-    { ld32 $a0, $m4, $m6, ROWS ; fnop }
-    { mov $m1, $m0 ; f32oox $a0, $a0 }
-    { nop ; f32tof16 $a2, $a0 }
-    { nop ; f16tof32 $a3, $a2 }
-    { nop ; f32sub $a0, $a0, $a3 }
-    { nop ; f32tof16 $a3, $a0 }
-    { nop ; sort4x16lo $a2, $a2, $a3 }
-    { ld64step $a0:1, $m3, $m1+=, 1 ; uput $TAS, $a2 }
-.elseif MERGE_INITIAL
+.if MERGE_INITIAL
     { mov $m1, $m0 ; fnop }
     { ld32 $a0, $m4, $m6, 0 ; fnop }
     { ld32 $a1, $m4, $m6, ROWS ; fnop }
@@ -209,25 +262,8 @@ row:
     .endif
     { ld64step $a0:1, $m3, $m1+=, 1 ; uput $TAS, $a3 }
 .endif
-    FIRST_QUAD
-.if BODIES
-    { rpt BODIES, BODY - 1 ; fnop }
-    QUAD 1
-    QUAD $m5
-    QUAD 1
-    QUAD 1
-.endif
-.if TAIL > 0
-    QUAD 1
-.endif
-.if TAIL > 1
-    QUAD $m5
-.endif
-.if TAIL > 2
-    QUAD 1
-.endif
-    LAST_QUAD
-.if SHARE > 1 || (SHARE == 1 && REST)
+    QUADS_OF_ROW
+.if ROUNDS > 1
     add $m0, $m0, 6 * 32
     add $m6, $m6, 6 * 4
     .if MERGE_FINAL
@@ -239,6 +275,7 @@ row:
     add $m11, $m11, 6 * STRIDE * 4 - MERGE_COLUMNS * 4
     .endif
     brnzdec $m9, row
+.endif
 .endif
 done:
     exitz $mzero

@@ -46,22 +46,35 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     return STATUS_OK;
 }
 
+/* Slots of the macros: a row's quads. */
+static uint64_t quads_of_row(const MergeShape *s)
+{
+    uint64_t first = s->initial ? (s->final ? 1 : 3) : (s->final ? 7 : 6);
+    uint64_t quad = s->initial ? (s->final ? 2 : 3) : (s->final ? 8 : 6);
+    uint64_t last = s->initial ? 3 : (s->final ? 11 : 8);
+    return first + (s->quads >= 6) + (s->quads - 2) * quad + last;
+}
+
+static uint64_t worker_bundles(const MergeShape *s, uint32_t w)
+{
+    uint64_t rows = share_of_worker(s->rows, w);
+    bool rest = s->rows % TILE_WORKERS != 0, loops = share_loops(s->rows);
+    if (s->initial && s->final)
+        return rows ? 2u + (rest ? 2 : loops) + 8 + rows * (1 + quads_of_row(s)) +
+                          (loops ? 10 * (rows - 1) + 1 : 0) + 1
+                    : 2 + 2 + 1;
+    uint64_t base = s->initial ? 4 : 5, entry = base + (rest ? 2 : 1) + 3 + 2;
+    uint64_t setup = s->initial ? 6 : s->final ? 14 : 13;
+    return rows ? entry + rows * (setup + quads_of_row(s) + (loops ? (s->initial ? 4 : 5) : 0)) + 1
+                : base + 2 + 1;
+}
+
 static void cycles(const KernelSpec *spec, Clock *clock)
 {
     MergeShape s = shape_of(spec);
-    bool rest = s.rows % TILE_WORKERS != 0;
-    uint64_t base = s.initial ? 4 : 5, entry = base + (rest ? 2 : 1) + 3 + 2;
-    uint64_t setup = s.initial ? (s.final ? 8 : 6) : (s.final ? 14 : 13);
-    uint64_t first = s.initial ? (s.final ? 1 : 3) : (s.final ? 7 : 6);
-    uint64_t quad = s.initial ? (s.final ? 2 : 3) : (s.final ? 8 : 6);
-    uint64_t last = s.initial ? 3 : (s.final ? 11 : 8);
-    uint64_t row = setup + first + (s.quads >= 6) + (s.quads - 2) * quad + last +
-                   (share_loops(s.rows) ? (s.initial ? 4 : 5) : 0);
     uint64_t bundles[TILE_WORKERS];
-    for (uint32_t w = 0; w < TILE_WORKERS; w++) {
-        uint64_t rows = share_of_worker(s.rows, w);
-        bundles[w] = rows ? entry + rows * row + 1 : base + 2 + 1;
-    }
+    for (uint32_t w = 0; w < TILE_WORKERS; w++)
+        bundles[w] = worker_bundles(&s, w);
     clock_launch_once(clock, s.final && !s.initial ? 4 : 3, bundles);
 }
 
