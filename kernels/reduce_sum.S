@@ -1,5 +1,6 @@
 /* reduce_sum.S - out = seed + partial 0 + partial 1 + ... in F16, one rounding an addition, in this
- * order. The partials lie one after another, REDUCE_ELEMENTS halves each.
+ * order; with REDUCE_GELU its GELU (gelu.inc). The partials lie one after another, REDUCE_ELEMENTS halves
+ * each.
  *
  * The unit is a quad: four halves, one 64-bit word. Workers take quads in turn (w, w + 6, ...). A quad
  * needs REDUCE_PARTIALS loads and a store; a quad's members lie at constant distances, so the body is
@@ -8,6 +9,7 @@
  * stacks have more than one base. Stacks too long even for that (REDUCE_WALK) are walked by a pointer,
  * with one repeat a quad. */
 .include "launch.inc"
+.include "gelu.inc"
 
 .set QUADS, REDUCE_ELEMENTS / 4
 .set SHARE, QUADS / 6 // every worker's; the first REST have one more
@@ -101,6 +103,39 @@ worker: // instructions outside of bundles in even numbers before a repeat, whos
     .endif
 .endm
 
+.if REDUCE_GELU
+.macro GELU_OF_SUM
+    ADD_MEMBERS
+    .if STACK % 2 == 1
+    { nop ; f16v4add $a0:1, $a0:1, $a2:3 }
+    .else
+    { nop ; f16v4add $a0:1, $a0:1, $a4:5 }
+    .endif
+    { nop ; f16v4mul $a4:5, $a0:1, $a0:1 }
+.endm
+    { nop ; setzi $a2, TAS_GELU & 0xfffff }
+    { nop ; or $a2, $a2, TAS_GELU & 0xfff00000 }
+    { ld64step $a0:1, $m3, $m0+=, 6 ; uput $TAS, $a2 }
+    .if SHARE > 1 || (SHARE == 1 && REST)
+        .if REST
+    { rpt $m1, STACK + 8 ; fnop }
+        .else
+    { rpt SHARE - 1, STACK + 8 ; fnop }
+        .endif
+    GELU_OF_SUM
+    { nop ; f16v4mul $a4:5, $a4:5, $a0:1 }
+    { nop ; f16v4mix $azeros, $a4:5, $a0:1 }
+    { nop ; f16v4gacc $a4:5 }
+    { nop ; f16v2sigm $a4, $a4 }
+    { nop ; f16v2sigm $a5, $a5 }
+    { ld64step $a0:1, $m3, $m0+=, 6 ; f16v4mul $a4:5, $a4:5, $a0:1 }
+    { st64step $a4:5, $m2, $m5+=, 6 ; fnop }
+    .endif
+    GELU_OF_SUM
+    GELU_OF_SQUARE
+    st64step $a4:5, $m2, $m5+=, 6
+
+.else
     { ld64step $a0:1, $m3, $m0+=, 6 ; fnop }
     ADD_MEMBERS
     .if SHARE > 1 || (SHARE == 1 && REST)
@@ -115,6 +150,8 @@ worker: // instructions outside of bundles in even numbers before a repeat, whos
     .endif
     FINISH_SUM nop
     st64step $a6:7, $m2, $m5+=, 6
+
+.endif
 
 .else
     .if REST == 0

@@ -31,6 +31,19 @@ static void walked_stack(void **state)
     run(24580, 7); /* members too far apart for immediates */
 }
 
+static void gelu_of_sum(void **state)
+{
+    (void)state;
+    static const int32_t quads[] = {1, 5, 6, 7, 12, 16, 19};
+    for (size_t i = 0; i < countof(quads); i++)
+        for (int32_t partials = 2; partials <= 6; partials++) {
+            KernelSpec spec = {.family = KERNEL_REDUCE_SUM, .p = {4 * quads[i], partials, 1}};
+            bench_kernel(&spec, NULL, NULL);
+        }
+    KernelSpec spec = {.family = KERNEL_REDUCE_SUM, .p = {16392, 4, 1}};
+    bench_kernel(&spec, NULL, NULL);
+}
+
 /* Members farther apart than a load's immediate reaches. */
 static void many_bases(void **state)
 {
@@ -43,18 +56,20 @@ static void many_bases(void **state)
 static void refused(void **state)
 {
     (void)state;
+    KernelContract contract;
+    KernelSpec deep = {.family = KERNEL_REDUCE_SUM, .p = {8, 80, 1}};
+    assert_true(status_discard(kernel_contract(&deep, &contract)));
     static const int32_t shapes[][2] = {{0, 2}, {6, 2}, {8, 1}, {8, 4097}, {98308, 2}, {98304, 8}};
     for (size_t i = 0; i < countof(shapes); i++) {
         KernelSpec spec = {.family = KERNEL_REDUCE_SUM, .p = {shapes[i][0], shapes[i][1]}};
-        KernelContract contract;
         assert_true(status_discard(kernel_contract(&spec, &contract)));
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(few_partials),
-                                       cmocka_unit_test(walked_stack), cmocka_unit_test(many_bases),
-                                       cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(few_partials), cmocka_unit_test(walked_stack),
+        cmocka_unit_test(gelu_of_sum), cmocka_unit_test(many_bases), cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,9 @@ enum { /* KERNEL_GEMM: C[rows, columns] (+)= L[rows, inner] W[inner, columns]; C
        GEMM_LEFT_PITCH   /* 0: L in Left order; else row-major, elements from row to row: one bundle more
                             a launch */
 };
-enum { REDUCE_ELEMENTS, REDUCE_PARTIALS /* in all, >= 2: seed and a dense stack of the others */ };
+enum { /* REDUCE_SUM: partials in all, >= 2: a seed and a dense stack of the others; gelu = 1: GELU of the
+          sum */
+       REDUCE_ELEMENTS, REDUCE_PARTIALS, REDUCE_GELU };
 enum { /* ADD: out = a + b; b has panels x columns elements and is repeated over rows in each panel:
           element e of a is [panel][row][column]. rows = 1 means equal sizes. second = 1: out = (a + b) + c,
           operands out, a, b, c; c has a's size (bias and residual in one call). apart = 1: the contract
