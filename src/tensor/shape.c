@@ -44,6 +44,8 @@ static AxisTiling with_defaults(AxisTiling axis)
     axis.block = max_u32(axis.block, 1);
     axis.pad_multiple = axis.pad_multiple ? axis.pad_multiple : axis.block;
     axis.shard_multiple = max_u32(axis.shard_multiple, 1);
+    axis.parts = max_u32(axis.parts, 1);
+    axis.part_block = axis.parts > 1 ? max_u32(axis.part_block, 1) : 1;
     return axis;
 }
 
@@ -53,7 +55,8 @@ static bool axis_equal(AxisTiling a, AxisTiling b)
     b = with_defaults(b);
     return a.axis == b.axis && a.pad == b.pad && a.partitions == b.partitions &&
            a.groups == b.groups && a.block == b.block && a.pad_multiple == b.pad_multiple &&
-           a.shard_multiple == b.shard_multiple && a.stride == b.stride;
+           a.shard_multiple == b.shard_multiple && a.parts == b.parts &&
+           a.part_block == b.part_block && a.stride == b.stride;
 }
 
 static bool order_has_blocks(const Order *order)
@@ -108,6 +111,8 @@ static void axis_print(Text *text, const AxisTiling *given)
         text_printf(text, " pm%u", axis.pad_multiple);
     if (axis.shard_multiple != 1)
         text_printf(text, " sm%u", axis.shard_multiple);
+    if (axis.parts != 1)
+        text_printf(text, " p%ux%u", axis.parts, axis.part_block);
     if (axis.pad)
         text_append(text, " pad");
     if (axis.stride)
@@ -155,6 +160,8 @@ static json_t *axis_to_json(const AxisTiling *given)
     set_unless(object, "block", axis.block, 1);
     set_unless(object, "padMultiple", axis.pad_multiple, axis.block);
     set_unless(object, "shardMultiple", axis.shard_multiple, 1);
+    set_unless(object, "parts", axis.parts, 1);
+    set_unless(object, "partBlock", axis.part_block, 1);
     set_unless(object, "stride", axis.stride, 0);
     if (axis.pad)
         json_object_set_new(object, "pad", json_true());
@@ -204,9 +211,9 @@ static Status read_optional(const JsonPlace *place, const char *key, uint32_t fa
 
 static Status axis_from_json(const JsonPlace *place, AxisTiling *out)
 {
-    static const char *const keys[] = {"axis",   "partitions",  "groups",
-                                       "block",  "padMultiple", "shardMultiple",
-                                       "stride", "pad",         NULL};
+    static const char *const keys[] = {
+        "axis",  "partitions", "groups", "block", "padMultiple", "shardMultiple",
+        "parts", "partBlock",  "stride", "pad",   NULL};
     *out = (AxisTiling){0};
     TRY(json_only(place, keys));
     JsonPlace axis;
@@ -222,6 +229,8 @@ static Status axis_from_json(const JsonPlace *place, AxisTiling *out)
     TRY(read_optional(place, "block", 0, &out->block));
     TRY(read_optional(place, "padMultiple", 0, &out->pad_multiple));
     TRY(read_optional(place, "shardMultiple", 0, &out->shard_multiple));
+    TRY(read_optional(place, "parts", 0, &out->parts));
+    TRY(read_optional(place, "partBlock", 0, &out->part_block));
     TRY(read_optional(place, "stride", 0, &out->stride));
     return json_has(place, "pad") ? json_bool(place, "pad", &out->pad) : STATUS_OK;
 }

@@ -52,6 +52,9 @@ typedef struct AxisTiling {
     bool pad;     /* rounding up is allowed; else it is an error */
     uint32_t partitions;
     uint32_t groups, block, pad_multiple, shard_multiple;
+    uint32_t parts, part_block; /* parts > 1: the axis is cut into partitions / parts pieces, and each
+                                   of those into `parts` pieces of whole part_blocks (a sum that is
+                                   spread over the tiles that made its partials) */
     uint32_t stride; /* in tiles; 0: implicit. Replicas fill the gaps below the explicit strides,
                         then what is left of them follows, then the implicit axes in list order */
 } AxisTiling;
@@ -165,8 +168,8 @@ void type_pack_shard(const TensorType *type, uint32_t shard, const void *logical
 void type_unpack_shard(const TensorType *type, uint32_t shard, const uint8_t *bytes, void *logical);
 
 /* "f16 left [S0/4 b2; S1/9 b16 pad] x2 interleaved @0", the form used in dumps (S: axis from the
- * start / partitions, g groups, b block, pm pad multiple, sm shard multiple, ts tile stride,
- * x replicas, @ first tile); and JSON. */
+ * start / partitions, g groups, b block, pm pad multiple, sm shard multiple, p parts x their block,
+ * ts tile stride, x replicas, @ first tile); and JSON. */
 void format_print(Text *text, const Format *format);
 void shape_print(Text *text, const Shape *shape); /* "1x4x144" */
 json_t *format_to_json(const Format *format);

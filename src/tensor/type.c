@@ -43,11 +43,31 @@ const AxisTiling *format_axis(const Format *format, uint32_t axis)
     return NULL;
 }
 
+static uint32_t tiling_parts(const AxisTiling *tiling)
+{
+    return tiling->parts ? tiling->parts : 1;
+}
+
+/* Part j of a piece: whole part_blocks, the first parts one more; never behind the piece's end. */
+static AxisPiece piece_part(AxisPiece whole, const AxisTiling *tiling, uint32_t j)
+{
+    uint32_t parts = tiling_parts(tiling), block = max_u32(tiling->part_block, 1);
+    uint32_t blocks = ceil_div_u32(whole.physical_end - whole.start, block);
+    uint32_t small = blocks / parts, larger = blocks % parts;
+    uint32_t first = j * small + min_u32(j, larger), count = small + (j < larger);
+    AxisPiece part = {.start = min_u32(whole.start + first * block, whole.physical_end)};
+    part.physical_end = part.start + count * block;
+    part.logical_end = max_u32(part.start, min_u32(part.physical_end, whole.logical_end));
+    return part;
+}
+
 AxisPiece axis_piece(uint32_t extent, const AxisTiling *tiling, uint32_t coordinate)
 {
     if (!tiling)
         return (AxisPiece){0, extent, extent};
-    uint32_t per_group = tiling->partitions / tiling_groups(tiling);
+    uint32_t parts = tiling_parts(tiling), part = coordinate % parts;
+    uint32_t per_group = tiling->partitions / parts / tiling_groups(tiling);
+    coordinate /= parts;
     uint32_t group = coordinate / per_group, i = coordinate % per_group;
     uint32_t logical = extent / tiling_groups(tiling);
     uint32_t blocks = round_up_u32(logical, tiling_multiple(tiling)) / tiling_block(tiling);
@@ -58,7 +78,7 @@ AxisPiece axis_piece(uint32_t extent, const AxisTiling *tiling, uint32_t coordin
     piece.logical_end = group * logical + max_u32(s, min_u32(s + width, logical));
     uint32_t multiple = tiling->shard_multiple ? tiling->shard_multiple : 1;
     piece.physical_end = piece.start + round_up_u32(width, multiple);
-    return piece;
+    return parts > 1 ? piece_part(piece, tiling, part) : piece;
 }
 
 static AxisPiece linear_piece(const TensorType *type, uint32_t coordinate)
@@ -315,6 +335,12 @@ static Status check_axis(const TensorType *type, const AxisTiling *tiling)
     if (padded % block)
         return status_error("axis %u: padded extent %llu is no multiple of the block %u",
                             tiling->axis, (unsigned long long)padded, block);
+    if (tiling->partitions % tiling_parts(tiling) ||
+        tiling->partitions / tiling_parts(tiling) % groups || tiling->part_block > 1u << 20)
+        return status_error("axis %u: %u parts do not divide %u partitions", tiling->axis,
+                            tiling_parts(tiling), tiling->partitions);
+    if (tiling->parts > 1 && !tiling->pad)
+        return status_error("axis %u: parts need padding to be allowed", tiling->axis);
     if (tiling->shard_multiple > 1u << 20)
         return status_error("axis %u: shard multiple %u", tiling->axis, tiling->shard_multiple);
     for (uint32_t c = 0; c < tiling->partitions && !tiling->pad; c++) {
@@ -398,19 +424,28 @@ static Status check_order(const Format *format, uint32_t rows, uint32_t columns)
     }
 }
 
-/* Distinct physical widths of an axis: at most the first and the last pieces differ in width, so
- * checking those two coordinates of every axis checks all shards. */
+/* Distinct physical widths of an axis: at most the first and the last pieces differ in width, and of
+ * parts the first and the last of those two, so four coordinates of every axis stand for all. */
+static uint32_t corner_coordinate(const AxisTiling *tiling, uint32_t corner)
+{
+    uint32_t parts = tiling_parts(tiling), piece = corner & 1, part = corner >> 1;
+    return (piece ? tiling->partitions - parts : 0) + (part ? parts - 1 : 0);
+}
+
 static Status check_shards(const TensorType *type)
 {
     const Format *format = &type->format;
-    uint32_t corners = 1u << format->axis_count;
+    uint32_t corners = 1u << 2 * format->axis_count;
     for (uint32_t corner = 0; corner < corners; corner++) {
         uint32_t shard = 0, weight = 1, outer, rows, columns;
+        bool again = false; /* an axis without parts has two corners */
         for (uint32_t i = 0; i < format->axis_count; i++) {
-            if (corner >> i & 1)
-                shard += (format->axes[i].partitions - 1) * weight;
+            again |= (corner >> 2 * i & 2) && tiling_parts(&format->axes[i]) == 1;
+            shard += corner_coordinate(&format->axes[i], corner >> 2 * i & 3) * weight;
             weight *= format->axes[i].partitions;
         }
+        if (again)
+            continue;
         type_shard_matrix(type, shard, &outer, &rows, &columns);
         TRY(check_order(format, rows, columns));
     }
