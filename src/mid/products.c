@@ -70,6 +70,30 @@ static Status sum_partials(Lower *l, uint32_t op, MidId partials, const TensorTy
     return STATUS_OK;
 }
 
+/* A sum that is spread: the tile's part of every partial comes into one stack, its own by a copy
+ * within the tile; the first slot is the seed. */
+static Status sum_spread(Lower *l, uint32_t op, MidId partials, const TensorType *type,
+                         MidId result)
+{
+    const OpPlan *plan = &l->recipe->ops[op];
+    MidId stack = lower_value(l, "stack", type), seed = MID_NONE;
+    l->mid->values.items[stack].slots = plan->inner;
+    l->mid->values.items[stack].resident = type_has_padding(type);
+    l->phase++;
+    for (uint32_t i = 0; i < plan->inner; i++) {
+        Mapping take = take_partial(&mid_value(l->mid, partials)->type.shape, i);
+        MidId slot = slot_of(l, stack, i, type);
+        seed = i ? seed : slot;
+        lower_copy(l, partials, &take, slot);
+    }
+    MidId others = slot_of(l, stack, 1, type);
+    MidId operands[2] = {seed, others};
+    MidOp *sum = lower_op(l, MID_SUM, &result, 1, operands, 2);
+    sum->kernel = (KernelSpec){.family = KERNEL_REDUCE_SUM};
+    sum->kernel.p[REDUCE_PARTIALS] = (int32_t)plan->inner;
+    return STATUS_OK;
+}
+
 Status lower_gemm(Lower *l, uint32_t op)
 {
     const Operation *o = &l->graph->operations.items[op];
@@ -90,7 +114,8 @@ Status lower_gemm(Lower *l, uint32_t op)
         MidId partials = lower_value(l, "partials", &partial_type);
         product(l, plan, left, right, partials, false);
         result = lower_value(l, "", &type);
-        TRY(sum_partials(l, op, partials, &type, result));
+        TRY(plan->scatter ? sum_spread(l, op, partials, &type, result)
+                          : sum_partials(l, op, partials, &type, result));
     } else {
         if (plan->operand_count > 3)
             return status_error("%s: one addend at most without a K-split", l->key);
@@ -103,13 +128,18 @@ Status lower_gemm(Lower *l, uint32_t op)
         l->mid->values.items[result].storage = initial;
         product(l, plan, left, right, result, initial != MID_NONE);
     }
-    if (plan->result_staging == STAGING_ROW_MAJOR) {
+    if (plan->result_staging != STAGING_DIRECT) {
         MidId rows = lower_value(l, "rows", &stored_type);
         l->mid->values.items[rows].resident = type_has_padding(&stored_type); /* is not written */
         result = lower_compute(l, (KernelSpec){.family = KERNEL_UNPACK}, rows, &result, 1);
     }
+    if (!shape_equal(&mid_value(l->mid, result)->type.shape, &stored_type.shape)) {
+        MidId whole = lower_value(l, "", &stored_type); /* without the padding rows */
+        l->mid->values.items[whole].storage = result;
+        result = whole;
+    }
     ValueId stored = plan_fused_result(l->graph, op, plan);
-    l->stored[stored] = (Stored){result, mapping_identity(&type.shape)};
+    l->stored[stored] = (Stored){result, mapping_identity(&stored_type.shape)};
     l->mid->values.items[result].origin = stored;
     return STATUS_OK;
 }

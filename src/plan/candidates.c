@@ -6,11 +6,16 @@
  * byte needs a copy within a tile, and with the adds behind it fused or not. */
 #include "plan/internal.h"
 
-enum { GRIDS_KEPT = 12 };
+enum {
+    GRIDS_KEPT = 12, /* the best, whatever they ask of memory */
+    MOST_GRIDS = 40,
+    GRIDS_LIGHT = 3 /* and this many of those with no heavier weights than it has */
+};
 
 typedef struct Grid {
     uint32_t rows, columns, inner, piece; /* piece: K per tile */
     bool swapped;
+    uint64_t weights; /* bytes of the right operand per tile */
     double estimate;
 } Grid;
 typedef ARRAY(Grid) GridArray;
@@ -77,13 +82,17 @@ static double estimate_grid(const Planner *p, const GemmShape *s, const Grid *g)
     double words = rows * (double)g->piece / 2;
     if (p->options->weights_once)
         words += columns * (double)g->piece / 2;
-    if (g->swapped) /* unpacking: about ten bundles for two by two */
-        cycles += 300 + 2.5 * rows * columns;
-    if (g->inner > 1) { /* amp-kernels.md 5.2 */
-        double elements = rows * (double)columns;
+    double elements = rows * (double)columns;
+    if (g->inner > 1 && s->outer == 1) { /* amp-kernels.md 5.2, spread over the tiles */
+        double part = elements / g->inner;
+        cycles += target_phase_cost((uint32_t)(part / 2 * (g->inner - 1)), g->inner - 1);
+        cycles += 282 + 6 * part / 24 * (g->inner + 1) + (g->swapped ? 300 + 1.3 * part : 0);
+    } else if (g->inner > 1) {
         cycles += target_phase_cost((uint32_t)(elements / 2 * (g->inner - 1)), g->inner - 1);
         cycles += 282 + 6 * elements / 48 * (11 + 2 * (g->inner - 1));
     }
+    if (g->swapped && (g->inner == 1 || s->outer > 1)) /* unpacking */
+        cycles += 300 + 2.5 * elements;
     return cycles + words;
 }
 
@@ -133,9 +142,25 @@ static void list_grids(const Planner *p, uint32_t op, bool swapped, GridArray *o
                 g.inner = ceil_div_u32(s.inner, g.piece);
                 if (g.inner != i || !grid_possible(p, op, &g))
                     continue;
+                g.weights = 2ull * ceil_div_u32(s.columns, c) * g.piece;
                 g.estimate = estimate_grid(p, &s, &g);
                 array_push(out, g);
             }
+}
+
+/* A tile's part of its own partial goes into the stack by a copy: a row of bytes per panel. */
+static double own_part_cycles(Costs *costs, const TensorType *partial, const TensorType *part)
+{
+    uint32_t outer, rows, columns, part_rows, part_columns;
+    type_shard_matrix(partial, 0, &outer, &rows, &columns);
+    type_shard_matrix(part, 0, &outer, &part_rows, &part_columns);
+    bool turned = part->format.order.kind == ORDER_TRANSPOSED_LEFT;
+    KernelSpec copy = {.family = KERNEL_COPY};
+    copy.p[COPY_ROWS] = (int32_t)((turned ? part_rows : part_columns) / 16);
+    copy.p[COPY_ROW_BYTES] = (int32_t)(32 * (turned ? part_columns : part_rows));
+    copy.p[COPY_OUT_PITCH] = copy.p[COPY_ROW_BYTES];
+    copy.p[COPY_IN_PITCH] = (int32_t)(32 * (turned ? columns : rows));
+    return costs_kernel(costs, &copy);
 }
 
 static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
@@ -161,7 +186,7 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
     TRY(costs_pattern(&p->costs, gemm, shards, 3, &c->kernel));
     uint64_t shard = type_max_shard_bytes(&result);
     c->bytes = shard;
-    if (plan->result_staging == STAGING_ROW_MAJOR) {
+    if (plan->result_staging != STAGING_DIRECT) {
         ShardOf unpack[2] = {{&stored, 0}, {&result, 0}};
         double cycles;
         TRY(costs_pattern(&p->costs, (KernelSpec){.family = KERNEL_UNPACK}, unpack, 2, &cycles));
@@ -174,6 +199,10 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
     c->bytes += type_max_shard_bytes(&product) + shard * (others + addends);
     c->words = (uint32_t)(shard / 4) * others;
     c->sources = others;
+    if (plan->scatter) {
+        c->bytes += shard;
+        c->kernel += own_part_cycles(&p->costs, &product, &result);
+    }
     KernelSpec sum = {.family = KERNEL_REDUCE_SUM};
     sum.p[REDUCE_PARTIALS] = (int32_t)(1 + others + addends);
     ShardOf out = {&result, 0};
@@ -183,8 +212,13 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
     return STATUS_OK;
 }
 
-static Status push_gemm(Planner *p, uint32_t op, const Grid *g, uint32_t addends, uint32_t first,
-                        bool interleaved, CandidateArray *out)
+typedef struct Variant { /* of a grid */
+    uint32_t addends, first;
+    uint8_t scatter, staging;
+} Variant;
+
+static Status push_gemm(Planner *p, uint32_t op, const Grid *g, const Variant *v,
+                        CandidateArray *out)
 {
     Candidate c = {.plan = {.key = plan_operation(p->graph, op)->key,
                             .algorithm = ALGORITHM_GEMM_GRID,
@@ -192,12 +226,12 @@ static Status push_gemm(Planner *p, uint32_t op, const Grid *g, uint32_t addends
                             .rows = g->rows,
                             .columns = g->columns,
                             .inner = g->inner}};
-    c.plan.operand_count = 2 + addends;
-    c.plan.result_staging = g->swapped ? STAGING_ROW_MAJOR : STAGING_DIRECT;
+    c.plan.operand_count = 2 + v->addends;
+    c.plan.scatter = v->scatter;
+    c.plan.result_staging = v->staging;
     c.plan.inner_block = g->piece;
-    c.plan.operands[g->swapped ? 0 : 1].format.memory_class =
-        interleaved ? MEMORY_INTERLEAVED : MEMORY_STANDARD;
-    TRY(plan_gemm_formats(p->graph, op, first, &c.plan));
+    c.plan.operands[g->swapped ? 0 : 1].format.memory_class = MEMORY_INTERLEAVED;
+    TRY(plan_gemm_formats(p->graph, op, v->first, &c.plan));
     TRY(price_gemm(p, op, &c));
     array_push(out, c);
     return STATUS_OK;
@@ -211,25 +245,70 @@ static uint32_t first_tiles(const Planner *p, uint32_t used, uint32_t first[2])
     return first[1] ? 2 : 1;
 }
 
+/* Behind elementwise operations, a product reads the value as its left operand. */
+static bool feeds_product(const Planner *p, ValueId value)
+{
+    uint32_t index;
+    for (const Operation *o; (o = single_user(p, value, &index)) != NULL; value = o->results[0]) {
+        if (o->kind == OP_GEMM)
+            return o->inputs[0] == value;
+        if (o->kind != OP_GELU && o->kind != OP_ADD)
+            return false;
+    }
+    return false;
+}
+
+/* The ways to run a grid: adds fused or not, sums on the first tiles or spread, at both ends. */
+static Status push_variants(Planner *p, uint32_t op, const Grid *g, CandidateArray *out)
+{
+    uint32_t adds[2], first[2], fusable = fusable_adds(p, op, adds);
+    uint32_t ends = first_tiles(p, g->rows * g->columns * g->inner, first);
+    uint32_t most = g->swapped ? 0 : g->inner > 1 ? 2 : 1;
+    Status why = STATUS_OK;
+    for (uint32_t f = 0; f < ends; f++) {
+        Variant v = {.first = first[f]};
+        v.staging = g->swapped ? STAGING_ROW_MAJOR : STAGING_DIRECT;
+        for (v.addends = 0; v.addends <= fusable && v.addends <= most; v.addends++) {
+            status_free(why);
+            why = push_gemm(p, op, g, &v, out);
+        }
+        if (g->inner == 1 || gemm_shape(p->graph, op).outer > 1)
+            continue;
+        v = (Variant){.first = first[f], .scatter = SCATTER_ROWS};
+        if (g->swapped) {
+            v.scatter = SCATTER_COLUMNS;
+            v.staging = feeds_product(p, plan_operation(p->graph, op)->results[0]) ? STAGING_PANELS
+                                                                                   : STAGING_DIRECT;
+        }
+        status_free(why);
+        why = push_gemm(p, op, g, &v, out);
+    }
+    return why;
+}
+
+/* Of the grids, best first: is this one worth a price? Light weights leave room for others. */
+static bool worth_pricing(const GridArray *grids, size_t at)
+{
+    uint32_t better = 0;
+    for (size_t i = 0; i < at; i++)
+        better += grids->items[i].weights <= grids->items[at].weights;
+    return better < GRIDS_LIGHT;
+}
+
 static Status gemm_candidates(Planner *p, uint32_t op, CandidateArray *out)
 {
     GridArray grids = {0};
-    uint32_t adds[2], first[2], fusable = fusable_adds(p, op, adds);
     list_grids(p, op, false, &grids);
     list_grids(p, op, true, &grids);
     qsort(grids.items, grids.count, sizeof *grids.items, by_estimate);
     Status why = STATUS_OK;
     uint32_t kept = 0;
-    for (size_t i = 0; i < grids.count && kept < GRIDS_KEPT; i++) {
-        const Grid *g = &grids.items[i];
+    for (size_t i = 0; i < grids.count && kept < MOST_GRIDS; i++) {
         size_t before = out->count;
-        uint32_t ends = first_tiles(p, g->rows * g->columns * g->inner, first);
-        uint32_t most = g->swapped ? 0 : g->inner > 1 ? 2 : 1;
-        for (uint32_t a = 0; a <= fusable && a <= most; a++)
-            for (uint32_t f = 0; f < ends; f++) {
-                status_free(why);
-                why = push_gemm(p, op, g, a, first[f], true, out);
-            }
+        if (kept >= GRIDS_KEPT && !worth_pricing(&grids, i))
+            continue;
+        status_free(why);
+        why = push_variants(p, op, &grids.items[i], out);
         kept += out->count > before;
     }
     array_free(&grids);

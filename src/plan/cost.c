@@ -24,8 +24,9 @@ uint64_t hash_type(const TensorType *type, uint64_t seed)
     seed = hash_u32(seed, words, countof(words));
     for (uint32_t i = 0; i < f->axis_count; i++) {
         const AxisTiling *t = &f->axes[i];
-        uint32_t axis[] = {t->axis,  t->pad,          t->partitions,     t->groups,
-                           t->block, t->pad_multiple, t->shard_multiple, t->stride};
+        uint32_t axis[] = {t->axis,       t->pad,          t->partitions,     t->groups,
+                           t->block,      t->pad_multiple, t->shard_multiple, t->parts,
+                           t->part_block, t->stride};
         seed = hash_u32(seed, axis, countof(axis));
     }
     return seed;

@@ -3,8 +3,10 @@
  * One idea: the tile of coordinates (column c, row r, inner i) of a GEMM grid is
  *     first + c + C * r + C * R * i,
  * so left operand, right operand, partials and result of one product meet on the same tiles, and
- * the results of a K-split lie on the first C * R of them. Attention counts (value block, query
- * block, head) the same way. */
+ * the results of a K-split lie on the first C * R of them. A sum that is spread over the tiles of
+ * its partials counts differently, so that (row, inner) or (column, inner) is one number: c + C * i
+ * + C * I * r when rows are cut, r + R * i + R * I * c when columns are. Attention counts (value
+ * block, query block, head) the first way. */
 #include "plan/internal.h"
 
 static const Order order_row_major = {.kind = ORDER_ROW_MAJOR};
@@ -89,6 +91,60 @@ GemmShape gemm_shape(const Graph *graph, uint32_t op)
     return shape;
 }
 
+typedef struct GridStride { /* tiles from one part to the next */
+    uint32_t row, column, inner;
+} GridStride;
+
+static GridStride grid_stride(const OpPlan *plan)
+{
+    uint32_t R = plan->rows, C = plan->columns, I = plan->inner;
+    if (plan->scatter == SCATTER_ROWS)
+        return (GridStride){.column = 1, .inner = C, .row = C * I};
+    if (plan->scatter == SCATTER_COLUMNS)
+        return (GridStride){.row = 1, .inner = R, .column = R * I};
+    return (GridStride){.column = 1, .row = C, .inner = C * R};
+}
+
+/* The result's format when every tile of a block's partials sums a part of the block. */
+static Format scattered_result(const OpPlan *plan, const Format *whole, const Shape *shape,
+                               uint32_t m, uint32_t n)
+{
+    GridStride at = grid_stride(plan);
+    uint32_t cut = plan->scatter == SCATTER_ROWS ? m : n, other = cut == m ? n : m;
+    uint32_t parts = cut == m ? plan->rows : plan->columns;
+    uint32_t others = cut == m ? plan->columns : plan->rows;
+    uint32_t row_block = plan->swapped ? 16 : 1, grain = plan->swapped ? 1 : 16;
+    uint32_t column_block = plan->swapped && plan->result_staging != STAGING_PANELS ? 2 : 16;
+    if (cut == m)
+        grain = row_block;
+    if (plan->result_staging == STAGING_PANELS) /* K panels of the next product, equally many */
+        grain =
+            16 * ceil_div_u32(ceil_div_u32(ceil_div_u32(shape->extent[n], 16), parts), plan->inner);
+    Format out = format_start(whole->first_tile, 1, whole->order);
+    format_add_axis(&out, other, others, other == n ? column_block : row_block,
+                    other == n ? at.column : at.row);
+    format_add_axis(&out, cut, parts * plan->inner, cut == n ? column_block : row_block, at.inner);
+    AxisTiling *tiling = &out.axes[out.axis_count - 1];
+    tiling->parts = plan->inner;
+    tiling->part_block = grain;
+    tiling->pad = true;
+    return out;
+}
+
+/* Micro-panels of a swapped product: K of the next product is its columns. */
+static Status panels_result(OpPlan *plan, const Shape *shape)
+{
+    TensorType type = {.shape = *shape, .format = plan->result};
+    uint32_t outer, rows, columns;
+    if (!plan->swapped)
+        return status_error("%s: only a swapped product is transposed", plan->key);
+    type_shard_matrix(&type, 0, &outer, &rows, &columns);
+    plan->result.order = (Order){
+        .kind = ORDER_TRANSPOSED_BLOCK_MAJOR, .row_block = (uint16_t)columns, .column_block = 16};
+    plan->result.memory_class = MEMORY_STANDARD;
+    return STATUS_OK;
+}
+
 Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, OpPlan *plan)
 {
     const Operation *o = plan_operation(graph, op);
@@ -97,9 +153,11 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     const Shape *out_shape = plan_shape(graph, o->results[0]);
     if (left_shape->rank < 2 || right_shape->rank != 2 || out_shape->rank == MAX_RANK)
         return status_error("%s: a product of these ranks has no grid", plan->key);
-    if (plan->result_staging == STAGING_ROW_MAJOR && plan->operand_count > 2)
+    if (plan->result_staging != STAGING_DIRECT && plan->operand_count > 2)
         return status_error("%s: an unpacked product takes no addends", plan->key);
     GemmShape shape = gemm_shape(graph, op);
+    if (plan->scatter && (plan->inner < 2 || plan->operand_count > 2 || shape.outer > 1))
+        return status_error("%s: only sums of partials of one matrix are spread", plan->key);
     uint32_t R = plan->rows, C = plan->columns, I = plan->inner;
     uint32_t k = left_shape->rank - 1, m = k - 1, n = out_shape->rank - 1;
     uint32_t piece = round_up_u32(ceil_div_u32(shape.inner, I), 16); /* of K, per tile */
@@ -107,8 +165,9 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
         piece = round_up_u32(piece, plan->inner_block);
     else
         plan->inner_block = piece;
-    bool swapped = plan->swapped;
-    uint32_t row_block = swapped ? 16 : 1, column_block = swapped ? 2 : 16;
+    bool swapped = plan->swapped, panels = plan->result_staging == STAGING_PANELS;
+    GridStride at = grid_stride(plan);
+    uint32_t row_block = swapped ? 16 : 1, column_block = swapped && !panels ? 2 : 16;
     Order weights = {
         .kind = ORDER_BLOCK_MAJOR, .row_block = (uint16_t)plan->inner_block, .column_block = 16};
     Order left_order = {.kind = ORDER_LEFT}, right_order = weights;
@@ -122,21 +181,23 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     }
 
     Format left = format_start(first_tile, C, left_order);
-    format_add_rows(&left, left_shape, m, 0, R, row_block, C);
-    format_add_axis(&left, k, I, piece, C * R);
+    format_add_rows(&left, left_shape, m, 0, R, row_block, at.row);
+    format_add_axis(&left, k, I, piece, at.inner);
 
     Format right = format_start(first_tile, R, right_order);
-    format_add_axis(&right, o->transpose_right ? 0 : 1, C, column_block, 1);
-    format_add_axis(&right, o->transpose_right ? 1 : 0, I, piece, C * R);
+    format_add_axis(&right, o->transpose_right ? 0 : 1, C, column_block, at.column);
+    format_add_axis(&right, o->transpose_right ? 1 : 0, I, piece, at.inner);
 
     Format result = format_start(first_tile, 1, out_order);
-    format_add_axis(&result, n, C, column_block, 1);
-    format_add_rows(&result, out_shape, m, 0, R, row_block, C);
+    format_add_axis(&result, n, C, column_block, at.column);
+    format_add_rows(&result, out_shape, m, 0, R, row_block, at.row);
 
     Format partial = format_start(first_tile, 1, out_order);
-    format_add_axis(&partial, n + 1, C, column_block, 1);
-    format_add_rows(&partial, out_shape, m, 1, R, row_block, C);
-    format_add_axis(&partial, 0, I, 1, C * R);
+    format_add_axis(&partial, n + 1, C, column_block, at.column);
+    format_add_rows(&partial, out_shape, m, 1, R, row_block, at.row);
+    format_add_axis(&partial, 0, I, 1, at.inner);
+    if (plan->scatter)
+        result = scattered_result(plan, &result, out_shape, m, n);
 
     /* The kernel reads C back for every inner group but the first. */
     bool reads_c = piece > 16 || (I == 1 && plan->operand_count > 2);
@@ -153,6 +214,8 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     plan->result = result;
     if (plan->result_staging == STAGING_ROW_MAJOR)
         plan->result = plan_staging_format(&result);
+    if (panels)
+        TRY(panels_result(plan, out_shape));
     return STATUS_OK;
 }
 
@@ -303,26 +366,35 @@ Status plan_result_type(const Graph *graph, uint32_t op, const OpPlan *plan, Ten
     return STATUS_OK;
 }
 
+/* Partials of a swapped product hold 16 rows side by side. They and their spread sums count padding
+ * rows as rows: what moves then are whole panels, not the few rows of the last one. */
+static Shape product_shape(const Graph *graph, uint32_t op, const OpPlan *plan)
+{
+    Shape shape = *plan_shape(graph, plan_operation(graph, op)->results[0]);
+    uint32_t *rows = &shape.extent[shape.rank - 2];
+    if (plan->swapped && plan->scatter)
+        *rows = round_up_u32(*rows, 16);
+    return shape;
+}
+
 Status plan_product_type(const Graph *graph, uint32_t op, const OpPlan *plan, TensorType *out)
 {
-    const Operation *o = plan_operation(graph, op);
-    *out = (TensorType){.shape = *plan_shape(graph, o->results[0]), .format = plan->result};
+    *out = (TensorType){.shape = product_shape(graph, op, plan), .format = plan->result};
     if (plan->inner < 2)
         out->format = plan->partial;
-    else if (plan->result_staging == STAGING_ROW_MAJOR)
+    else if (plan->result_staging != STAGING_DIRECT)
         out->format.order = plan->partial.order;
     return STATUS_OK;
 }
 
 Status plan_partial_type(const Graph *graph, uint32_t op, const OpPlan *plan, TensorType *out)
 {
-    const Operation *o = plan_operation(graph, op);
-    const Shape *result = plan_shape(graph, o->results[0]);
-    if (plan->inner < 2 || result->rank == MAX_RANK)
+    Shape result = product_shape(graph, op, plan);
+    if (plan->inner < 2 || result.rank == MAX_RANK)
         return status_error("%s: no partials", plan->key);
-    *out = (TensorType){.format = plan->partial, .shape = {.rank = result->rank + 1}};
+    *out = (TensorType){.format = plan->partial, .shape = {.rank = result.rank + 1}};
     out->shape.extent[0] = plan->inner;
-    for (uint32_t a = 0; a < result->rank; a++)
-        out->shape.extent[a + 1] = result->extent[a];
+    for (uint32_t a = 0; a < result.rank; a++)
+        out->shape.extent[a + 1] = result.extent[a];
     return STATUS_OK;
 }

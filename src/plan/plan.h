@@ -21,9 +21,15 @@ typedef enum Algorithm {
 } Algorithm;
 
 typedef enum Staging {
-    STAGING_DIRECT,   /* runs go straight into the operand's order */
-    STAGING_ROW_MAJOR /* row-major copy first, then a local pack kernel */
+    STAGING_DIRECT,    /* runs go straight into the operand's order */
+    STAGING_ROW_MAJOR, /* row-major copy first, then a local pack kernel */
+    STAGING_PANELS     /* results of swapped products: 16 x 16 blocks are transposed in place of
+                          their order, which makes them the next swapped product's operand */
 } Staging;
+
+/* Where partials are summed: on the tiles of the first part of K, or each of the tiles that hold a
+ * block's partials sums its part of the block's rows or columns. */
+typedef enum Scatter { SCATTER_NO, SCATTER_ROWS, SCATTER_COLUMNS } Scatter;
 
 typedef enum Fusion {
     FUSED_NO,
@@ -65,7 +71,9 @@ typedef struct OpPlan {
     uint32_t operand_count;
     OperandPlan operands[PLAN_OPERANDS];
     Format partial;         /* GEMM: what the product is computed in: partials when inner > 1 */
-    uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows */
+    uint8_t scatter;        /* GEMM with inner > 1: Scatter */
+    uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows,
+                               PANELS to micro-panels */
     Format result;
     uint8_t fused;                  /* Fusion; a fused operation has no kernel of its own */
     bool in_place;                  /* result overwrites operand 0 */

@@ -6,7 +6,8 @@
 
 static const char *const algorithm_names[] = {"none", "gemm-grid", "pointwise",
                                               "rows", "attention", "repeat"};
-static const char *const staging_names[] = {"direct", "row-major"};
+static const char *const staging_names[] = {"direct", "row-major", "panels"};
+static const char *const scatter_names[] = {"no", "rows", "columns"};
 static const char *const padding_names[] = {"resident", "clear"};
 static const char *const fusion_names[] = {"no", "into-consumer", "into-producer"};
 
@@ -150,6 +151,8 @@ static void print_op(Text *text, const OpPlan *plan, bool inside)
     if (plan->algorithm == ALGORITHM_GEMM_GRID)
         text_printf(text, "%s %u x %u x %u, K block %u", plan->swapped ? " swapped" : "",
                     plan->rows, plan->columns, plan->inner, plan->inner_block);
+    if (plan->algorithm == ALGORITHM_GEMM_GRID && plan->scatter)
+        text_printf(text, ", sums spread by %s", scatter_names[plan->scatter]);
     if (plan->algorithm == ALGORITHM_GEMM_GRID && plan->operand_count > 2)
         text_printf(text, ", %u adds fused", plan->operand_count - 2);
     if (plan->algorithm == ALGORITHM_ATTENTION)
@@ -202,6 +205,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "columns", json_integer(plan->columns));
     json_object_set_new(out, "inner", json_integer(plan->inner));
     json_object_set_new(out, "resultStaging", json_string(staging_names[plan->result_staging]));
+    json_object_set_new(out, "scatter", json_string(scatter_names[plan->scatter]));
     json_object_set_new(out, "innerBlock", json_integer(plan->inner_block));
     json_object_set_new(out, "columnBlock", json_integer(plan->column_block));
     json_object_set_new(out, "keyBlock", json_integer(plan->key_block));
@@ -294,9 +298,10 @@ static Status read_operand(const JsonPlace *place, OperandPlan *out)
 static Status read_op(Arena *arena, const JsonPlace *place, const Operation *operation, OpPlan *out)
 {
     static const char *const keys[] = {
-        "key",     "algorithm",      "fused",      "swapped",     "inPlace",  "rows",
-        "columns", "inner",          "innerBlock", "columnBlock", "keyBlock", "resultStaging",
-        "cycles",  "exchangeCycles", "operands",   "partial",     "result",   NULL};
+        "key",      "algorithm",     "fused",   "swapped",    "inPlace",
+        "rows",     "columns",       "inner",   "innerBlock", "columnBlock",
+        "keyBlock", "resultStaging", "scatter", "cycles",     "exchangeCycles",
+        "operands", "partial",       "result",  NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
     TRY(json_only(place, keys));
@@ -310,6 +315,7 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(json_bool(place, "swapped", &out->swapped));
     TRY(read_name(place, "resultStaging", staging_names, countof(staging_names),
                   &out->result_staging));
+    TRY(read_name(place, "scatter", scatter_names, countof(scatter_names), &out->scatter));
     TRY(json_bool(place, "inPlace", &out->in_place));
     TRY(json_u32(place, "rows", 0, TILES, &out->rows));
     TRY(json_u32(place, "columns", 0, TILES, &out->columns));

@@ -80,6 +80,22 @@ static Status fill_layer_norm(KernelSpec *spec, const ShardOf *operands)
     return STATUS_OK;
 }
 
+/* UNPACK of a transposed product into micro-panels: every 16 x 16 block is transposed where it
+ * lies, as one matrix of 16 columns. */
+static Status fill_panels(KernelSpec *spec, const ShardOf *packed, const ShardOf *panels)
+{
+    Extents e = extents_of(packed), p = extents_of(panels);
+    if (packed->type->format.order.kind != ORDER_TRANSPOSED_LEFT || e.outer != 1 ||
+        e.rows != p.rows || e.columns != p.columns || e.rows % 16 || e.columns % 16 ||
+        (e.rows > 16 && panels->type->format.order.row_block != e.columns))
+        return status_error("blocks of [%u, %u] can not become micro-panels", e.rows, e.columns);
+    spec->p[PACK_ORDER] = ORDER_TRANSPOSED_LEFT;
+    spec->p[PACK_MATRICES] = 1;
+    spec->p[PACK_ROWS] = spec->p[PACK_PHYSICAL_ROWS] = (int32_t)(e.elements / 16);
+    spec->p[PACK_COLUMNS] = spec->p[PACK_PHYSICAL_COLUMNS] = spec->p[PACK_PITCH] = 16;
+    return STATUS_OK;
+}
+
 /* PACK: packed <- rows; UNPACK: rows <- packed. */
 static Status fill_pack(KernelSpec *spec, const ShardOf *packed, const ShardOf *rows)
 {
@@ -132,6 +148,8 @@ Status plan_fill_spec(KernelSpec *spec, const ShardOf *operands, uint32_t count)
     case KERNEL_PACK:
         return fill_pack(spec, &operands[0], &operands[1]);
     case KERNEL_UNPACK:
+        if (operands[0].type->format.order.kind == ORDER_TRANSPOSED_BLOCK_MAJOR)
+            return fill_panels(spec, &operands[1], &operands[0]);
         return fill_pack(spec, &operands[1], &operands[0]);
     case KERNEL_FILL_ZERO:
         spec->p[FILL_BYTES] = (int32_t)type_shard_bytes(operands[0].type, operands[0].shard);
