@@ -78,6 +78,7 @@ typedef struct Counter {
     Load *loads; /* by tile */
     uint32_t tiles;
     int32_t *holds;            /* source shard of each tile */
+    int32_t *wants;            /* destination shard of each tile */
     uint32_t *homes, *senders; /* tiles of every destination and source shard (type_tiles) */
     const uint32_t *home;      /* tiles of the current destination shard */
     uint32_t shard;            /* current destination shard, or NO_SHARD */
@@ -117,6 +118,18 @@ static double local_copy_cycles(Costs *costs, const CopyRun *run)
     return costs_kernel(costs, &spec) * run->count[1] * run->count[2];
 }
 
+/* A long run that goes to both tiles of a pair takes half as many events, and some 95 to change the
+ * receivers' format (exchange.md 3.10: 51 + 2 r); the schedule uses it from about this length on. */
+enum { PAIRED_WORDS = 400, PAIRED_EXTRA = 95 };
+
+static bool comes_paired(const Counter *c, const CopyRun *run, uint32_t tile)
+{
+    uint32_t twin = tile ^ 1u;
+    return c->costs && c->costs->pairs && run->bytes >= 4 * PAIRED_WORDS && twin < c->tiles &&
+           c->wants[twin] == (int32_t)run->destination_shard &&
+           c->holds[twin] != (int32_t)run->source_shard && c->sender != tile && c->sender != twin;
+}
+
 static void count_run(void *context, const CopyRun *run)
 {
     Counter *c = context;
@@ -124,12 +137,14 @@ static void count_run(void *context, const CopyRun *run)
         open_pair(c, run);
     uint32_t bytes = run->bytes * run->count[0] * run->count[1] * run->count[2];
     uint32_t words = ceil_div_u32(run->bytes, 4) * run->count[0] * run->count[1] * run->count[2];
-    if (c->sender != NO_SHARD)
-        c->loads[c->sender].sent += words;
+    bool narrow = false, wide = false;
     for (uint32_t r = 0; r < c->to->format.replicas; r++) {
         Load *load = &c->loads[c->home[r]];
         if (c->holds[c->home[r]] != (int32_t)run->source_shard) {
-            load->received += words;
+            bool paired = comes_paired(c, run, c->home[r]);
+            load->received +=
+                paired ? words / 2 + PAIRED_EXTRA * (words / (run->bytes / 4)) : words;
+            *(paired ? &wide : &narrow) = true;
             continue;
         }
         load->kept += bytes;
@@ -139,6 +154,10 @@ static void count_run(void *context, const CopyRun *run)
         if (c->costs)
             load->local += local_copy_cycles(c->costs, run);
     }
+    if (c->sender != NO_SHARD)
+        c->loads[c->sender].sent += (narrow ? words : 0) + (wide ? words / 2 : 0);
+    if (wide && (c->sender ^ 1u) < c->tiles)
+        c->loads[c->sender ^ 1u].sent += words / 2;
 }
 
 static uint32_t tiles_of(const Format *format)
@@ -153,12 +172,15 @@ static Status count_copy(Costs *costs, const TensorType *from, const TensorType 
     *counter = (Counter){.costs = costs, .from = from, .to = to, .tiles = tiles, .shard = NO_SHARD};
     counter->loads = xcalloc(tiles, sizeof *counter->loads);
     counter->holds = xcalloc(tiles, sizeof *counter->holds);
+    counter->wants = xcalloc(tiles, sizeof *counter->wants);
     counter->homes = xcalloc(to->format.tile_count, sizeof *counter->homes);
     counter->senders = xcalloc(from->format.tile_count, sizeof *counter->senders);
     type_tiles(to, counter->homes);
     type_tiles(from, counter->senders);
     for (uint32_t t = 0; t < tiles; t++)
-        counter->holds[t] = -1;
+        counter->holds[t] = counter->wants[t] = -1;
+    for (uint32_t i = 0; i < to->format.tile_count; i++)
+        counter->wants[counter->homes[i]] = (int32_t)(i / to->format.replicas);
     for (uint32_t i = 0; i < from->format.tile_count; i++)
         counter->holds[counter->senders[i]] = (int32_t)(i / from->format.replicas);
     return costs ? plan_copy_words(from, to, mapping, count_run, counter)
@@ -169,6 +191,7 @@ static void counter_free(Counter *counter)
 {
     free(counter->loads);
     free(counter->holds);
+    free(counter->wants);
     free(counter->homes);
     free(counter->senders);
 }

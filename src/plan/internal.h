@@ -19,6 +19,8 @@ void format_add_rows(Format *format, const Shape *shape, uint32_t last, uint32_t
 bool rows_can_split(const Shape *shape, uint32_t last, uint32_t parts, uint32_t block);
 void attention_formats(const Graph *graph, uint32_t op, uint32_t first_tile, OpPlan *plan);
 Format format_once(const Format *format, uint32_t first_tile); /* without replicas */
+/* One copy (`once` has no replicas) in small parts over all tiles (spread.c). */
+Format spread_format(const TensorType *once, uint32_t tiles);
 
 typedef struct GemmShape {
     uint32_t outer, rows, inner, columns;
@@ -39,6 +41,7 @@ typedef struct Conversion { /* of a stored value to an operand's type */
 } Conversion;
 
 typedef struct Costs {
+    bool pairs; /* long pieces to complete pairs of tiles go in 64-bit items */
     ARRAY(Storage) storages;
     Map storage_ids, conversion_ids, kernel_ids;
     ARRAY(Conversion) conversions;

@@ -1,0 +1,466 @@
+/* steps.c - the ways on from a state: how one operation can run on values where they lie, and what
+ * that adds. Operands share one exchange phase; parameters that nobody has placed yet lie where
+ * their first reader wants them. */
+#include "plan/walk.h"
+
+/* ---- operands ---- */
+
+static void update(Next *next, ValueId value, uint32_t storage)
+{
+    if (next->update_count < MAX_UPDATES)
+        next->updates[next->update_count++] = (Update){value, storage};
+}
+
+static uint32_t storage_of(const State *state, const Next *next, ValueId value)
+{
+    for (uint32_t i = 0; i < next->update_count; i++)
+        if (next->updates[i].value == value)
+            return next->updates[i].storage;
+    return state->storage[value];
+}
+
+static bool is_input(const Planner *p, ValueId value)
+{
+    return p->graph->values.items[value].kind == VALUE_INPUT;
+}
+
+Format format_once(const Format *format, uint32_t first_tile)
+{
+    Format once = *format;
+    once.tile_count /= once.replicas;
+    once.replicas = 1;
+    once.first_tile = first_tile;
+    once.memory_class = MEMORY_STANDARD;
+    for (uint32_t i = 0; i < once.axis_count; i++)
+        once.axes[i].stride = 0;
+    return once;
+}
+
+/* One copy of every shard, outside of the busy tiles when there is room: then no byte needs a copy
+ * within a tile, and no tile sends what it holds together with what it computes. */
+static Format away_from(const Format *format, uint32_t busy_first, uint32_t busy_end,
+                        uint32_t tiles)
+{
+    enum { FEWER = 4 }; /* pieces on a quarter of the tiles are still sent in good time */
+    uint32_t count = format->tile_count / format->replicas, behind = tiles - busy_end;
+    uint32_t room = max_u32(behind, busy_first);
+    Format once = format_once(format, 0);
+    if (count > room && room * FEWER >= count && once.axis_count == 1 && room > 0)
+        once.axes[0].partitions = once.tile_count = count = room;
+    once.first_tile = count <= behind ? busy_end : count <= busy_first ? 0 : tiles - count;
+    return once;
+}
+
+enum { SPREAD_BYTES = 8 << 10 }; /* of a shard that is stored once, and should be smaller */
+
+/* Gives an unplaced parameter or input its format. Parameters lie where their first consumer wants
+ * them; inputs, and parameters that are stored once, at the other end of the tiles. */
+static uint32_t place_free(Walk *w, ValueId value, const TensorType *wanted, bool direct,
+                           uint32_t busy_end)
+{
+    Planner *p = w->p;
+    const Shape *shape = plan_shape(p->graph, value);
+    bool once = is_input(p, value) || p->options->weights_once;
+    TensorType type = {.shape = *shape};
+    uint32_t busy_first = wanted->format.first_tile;
+    busy_end = max_u32(busy_end, busy_first + wanted->format.tile_count);
+    if (direct && shape_equal(shape, &wanted->shape))
+        type.format = wanted->format;
+    else if (shape->rank == wanted->shape.rank && !direct)
+        type.format = broadcast_format(&wanted->format, &wanted->shape, shape), once = true;
+    else
+        type.format = rows_format(shape, p->options->tiles, 0);
+    TensorType single = {*shape, format_once(&type.format, 0)};
+    if (p->options->weights_once && type_max_shard_bytes(&single) > SPREAD_BYTES)
+        type.format = spread_format(&single, p->options->tiles);
+    else if (once)
+        type.format = away_from(&type.format, busy_first, busy_end, p->options->tiles);
+    Mapping identity = mapping_identity(shape);
+    return costs_storage(&p->costs, &type, &identity);
+}
+
+static double pack_cycles(Planner *p, const TensorType *type, const TensorType *staging)
+{
+    ShardOf shards[2] = {{type, 0}, {staging, 0}};
+    double cycles = 0;
+    if (status_discard(
+            costs_pattern(&p->costs, (KernelSpec){.family = KERNEL_PACK}, shards, 2, &cycles)))
+        return 1e12;
+    return cycles;
+}
+
+Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, const TensorType *type,
+                    const OperandPlan *operand, const Mapping *extra, bool in_place, Bill *bill)
+{
+    Planner *p = w->p;
+    uint32_t storage = storage_of(state, next, value);
+    if (storage == UNSET || storage == DEFERRED)
+        return status_error("value %u is not there", value);
+    bool staged = operand->staging == STAGING_ROW_MAJOR;
+    TensorType rows = {.shape = type->shape, .format = plan_staging_format(&type->format)};
+    if (storage == FREE) {
+        bool once = is_input(p, value) || p->options->weights_once;
+        storage =
+            place_free(w, value, staged && once ? &rows : type, extra == NULL, bill->busy_end);
+        update(next, value, storage);
+        uint64_t members = p->graph->values.items[value].kind == VALUE_ARGUMENT ? w->iterations : 1;
+        bill->resident += members * type_max_shard_bytes(&p->costs.storages.items[storage].type);
+    }
+    Conversion c;
+    Status direct = costs_conversion(&p->costs, storage, extra, type, &c);
+    bool there = status_ok(direct) && c.view;
+    if (!staged)
+        TRY(direct);
+    status_free(direct);
+    if (there || in_place)
+        return STATUS_OK;
+    if (staged)
+        TRY(costs_conversion(&p->costs, storage, extra, &rows, &c));
+    bill->words += c.words;
+    bill->sources = max_u32(bill->sources, c.sources);
+    bill->local += c.local;
+    uint64_t bytes = type_max_shard_bytes(type);
+    if (staged) {
+        bill->local += pack_cycles(p, type, &rows);
+        bill->bytes += 2 * bytes;
+    } else if (type->format.order.kind != ORDER_ROW_MAJOR) {
+        bill->resident += bytes; /* padded: a buffer of its own */
+    } else {
+        bill->bytes += bytes;
+    }
+    return STATUS_OK;
+}
+
+/* Keeps the best ranks so far. */
+static void note_rank(Walk *w, const Next *next)
+{
+    uint32_t at = w->ranked;
+    w->lightest = next->resident < w->lightest ? next->resident : w->lightest;
+    if (w->ranked < DEFAULT_BEAM)
+        w->ranked++;
+    else if (next->rank >= w->best[--at])
+        return;
+    for (; at > 0 && w->best[at - 1] > next->rank; at--)
+        w->best[at] = w->best[at - 1];
+    w->best[at] = next->rank;
+}
+
+/* No conversion can make this step one of those that are kept: a beam of better ones is there, and
+ * it does not leave more memory than they. */
+static bool hopeless(const Walk *w, double rank, uint64_t resident)
+{
+    return w->ranked == DEFAULT_BEAM && w->p->beam <= DEFAULT_BEAM &&
+           rank >= w->best[DEFAULT_BEAM - 1] && resident >= w->lightest;
+}
+
+static void finish(Walk *w, const State *state, Next *next, const Bill *bill, double kernel,
+                   double inside, uint64_t bytes)
+{
+    Planner *p = w->p;
+    double outside = target_phase_cost(bill->words, bill->sources);
+    next->exchange = outside + inside;
+    next->cycles = next->exchange + bill->local + kernel;
+    next->cost = state->cost + next->cycles;
+    next->rank = next->cost - FUSED_ADD * next->ahead;
+    next->resident = state->resident + bill->resident;
+    next->order = (uint32_t)w->nexts.count;
+    uint64_t needed = next->resident + bill->bytes + bytes;
+    if (needed > p->budget) {
+        p->missing = needed - p->budget < p->missing ? needed - p->budget : p->missing;
+        return;
+    }
+    array_push(&w->nexts, *next);
+    note_rank(w, next);
+}
+
+static void store(Walk *w, Next *next, ValueId value, const TensorType *type,
+                  const Mapping *mapping)
+{
+    update(next, value, costs_storage(&w->p->costs, type, mapping));
+}
+
+/* The value's memory may be overwritten by operation `op`: it is a result or carried value that
+ * nothing reads later. */
+static bool dies_at(const Planner *p, ValueId value, uint32_t op)
+{
+    const Value *v = &p->graph->values.items[value];
+    if (p->last_use[value] != op)
+        return false;
+    if (v->kind == VALUE_ARGUMENT) {
+        const Operation *repeat = plan_operation(p->graph, v->operation);
+        const GraphRegion *body = &p->graph->regions.items[repeat->body];
+        for (uint32_t j = 0; j < repeat->carried_count; j++)
+            if (body->arguments[j] == value)
+                return true;
+        return false;
+    }
+    uint8_t kind = v->kind == VALUE_RESULT ? plan_operation(p->graph, v->operation)->kind : OP_VIEW;
+    return kind != OP_VIEW && kind != OP_SLICE;
+}
+
+/* ---- steps by kind ---- */
+
+static Status step_view(Walk *w, const State *state, Next next)
+{
+    Planner *p = w->p;
+    const Operation *o = plan_operation(p->graph, w->op);
+    const Shape *shape = plan_shape(p->graph, o->inputs[0]);
+    Shape viewed;
+    Mapping mapping, whole;
+    uint32_t from = state->storage[o->inputs[0]];
+    if (from == FREE) {
+        TensorType rows = {*shape, rows_format(shape, p->options->tiles, 0)};
+        from = place_free(w, o->inputs[0], &rows, true, 0);
+        update(&next, o->inputs[0], from);
+    }
+    if (from == UNSET || from == DEFERRED)
+        return status_error("no storage");
+    if (o->kind == OP_SLICE)
+        mapping = mapping_slice(shape, o->axis, o->start, o->length);
+    else
+        TRY(mapping_view(shape, o->split, o->merge, o->factor, o->reversed, &viewed, &mapping));
+    Storage source = p->costs.storages.items[from];
+    TRY(mapping_compose(&source.mapping, &mapping, &whole));
+    store(w, &next, o->results[0], &source.type, &whole);
+    OpPlan *plan = arena_new(p->arena, OpPlan);
+    *plan = (OpPlan){.key = o->key, .algorithm = ALGORITHM_NONE, .result = source.type.format};
+    plan->rows = plan->columns = plan->inner = 1;
+    next.plan = plan;
+    Bill bill = {0};
+    finish(w, state, &next, &bill, 0, 0, 0);
+    return STATUS_OK;
+}
+
+/* An addend that lies in C already needs no copy: the product accumulates onto it. */
+static bool accumulates_in_place(const Planner *p, const State *state, uint32_t op, ValueId addend,
+                                 const TensorType *type, uint32_t add)
+{
+    const Value *v = &p->graph->values.items[addend];
+    uint32_t storage = state->storage[addend];
+    if (storage >= DEFERRED || v->kind == VALUE_PARAMETER || v->kind == VALUE_INPUT ||
+        !dies_at(p, addend, add))
+        return false;
+    const Storage *s = &p->costs.storages.items[storage];
+    if (!mapping_is_identity(&s->mapping) || !shape_equal(&s->type.shape, &type->shape) ||
+        !format_equal(&s->type.format, &type->format))
+        return false;
+    for (uint32_t i = op; i < p->graph->operations.count; i++) { /* no reader in between */
+        const Operation *o = plan_operation(p->graph, i);
+        for (uint32_t j = 0; j < o->input_count; j++)
+            if (o->inputs[j] == addend && i != add)
+                return false;
+    }
+    return true;
+}
+
+static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next next)
+{
+    Planner *p = w->p;
+    const OpPlan *plan = &c->plan;
+    const Graph *g = p->graph;
+    TensorType type, result;
+    Mapping mapping;
+    Bill bill = {0}, sum = {.words = c->words, .sources = c->sources};
+    double least = plan->inner > 1 ? target_phase_cost(c->words, c->sources) : 0;
+    least += state->cost + c->kernel - FUSED_ADD * (plan->operand_count - 2.0);
+    if (hopeless(w, least, state->resident))
+        return STATUS_OK;
+    sum.busy_end = plan->partial.first_tile + plan->partial.tile_count;
+    for (uint32_t j = 0; j < 2; j++) {
+        TRY(plan_operand_type(g, w->op, plan, j, &type));
+        TRY(bill_operand(w, state, &next, plan_input(g, w->op, plan, j), &type, &plan->operands[j],
+                         NULL, false, &bill));
+    }
+    TRY(plan_result_type(g, w->op, plan, &result, &mapping));
+    uint32_t adds[2];
+    fusable_adds(p, w->op, adds);
+    for (uint32_t j = 2; j < plan->operand_count; j++) {
+        ValueId addend = plan_input(g, w->op, plan, j);
+        Mapping broadcast;
+        TRY(mapping_broadcast(plan_shape(g, addend), &result.shape, &broadcast));
+        bool here =
+            plan->inner == 1 && accumulates_in_place(p, state, w->op, addend, &result, adds[j - 2]);
+        next.in_place = here;
+        TRY(bill_operand(w, state, &next, addend, &result, &plan->operands[j], &broadcast, here,
+                         plan->inner == 1 ? &bill : &sum));
+    }
+    ValueId stored = plan_fused_result(g, w->op, plan);
+    store(w, &next, stored, &result, &mapping);
+    bill.local += sum.local;
+    bill.resident += sum.resident;
+    next.ahead = plan->operand_count - 2;
+    double inside = plan->inner > 1 ? target_phase_cost(sum.words, sum.sources) : 0;
+    next.plan = plan;
+    finish(w, state, &next, &bill, c->kernel, inside, c->bytes + sum.bytes);
+    return STATUS_OK;
+}
+
+static Status step_simple(Walk *w, const State *state, const Candidate *c, Next next)
+{
+    Planner *p = w->p;
+    const OpPlan *plan = &c->plan;
+    TensorType type, result;
+    Mapping mapping;
+    Bill bill = {0};
+    for (uint32_t j = 0; j < plan->operand_count; j++) {
+        TRY(plan_operand_type(p->graph, w->op, plan, j, &type));
+        TRY(bill_operand(w, state, &next, plan_input(p->graph, w->op, plan, j), &type,
+                         &plan->operands[j], NULL, false, &bill));
+    }
+    TRY(plan_result_type(p->graph, w->op, plan, &result, &mapping));
+    if (plan->algorithm == ALGORITHM_POINTWISE)
+        next.in_place = dies_at(p, plan_input(p->graph, w->op, plan, 0), w->op);
+    store(w, &next, plan_operation(p->graph, w->op)->results[0], &result, &mapping);
+    next.plan = plan;
+    finish(w, state, &next, &bill, c->kernel, 0, c->bytes);
+    return STATUS_OK;
+}
+
+static Status step_attention(Walk *w, const State *state, const Candidate *c, Next next)
+{
+    Planner *p = w->p;
+    const OpPlan *plan = &c->plan;
+    const Operation *o = plan_operation(p->graph, w->op);
+    const Shape *q = plan_shape(p->graph, o->inputs[0]), *k = plan_shape(p->graph, o->inputs[1]);
+    uint32_t rounds = q->extent[0] / plan->rows,
+             blocks = ceil_div_u32(k->extent[1], plan->key_block);
+    TensorType type, result;
+    Mapping mapping;
+    Bill bill = {0};
+    for (uint32_t j = 0; j < 3; j++) {
+        Shape shape = *plan_shape(p->graph, o->inputs[j]);
+        TRY(plan_operand_type(p->graph, w->op, plan, j, &type));
+        Mapping heads = mapping_slice(&shape, 0, 0, plan->rows), part;
+        shape.extent[0] = plan->rows;
+        Mapping rows = mapping_slice(&shape, 1, 0, type.shape.extent[1]);
+        TRY(mapping_compose(&heads, &rows, &part));
+        TRY(bill_operand(w, state, &next, o->inputs[j], &type, &plan->operands[j], &part, false,
+                         &bill));
+    }
+    TRY(plan_result_type(p->graph, w->op, plan, &result, &mapping));
+    store(w, &next, o->results[0], &result, &mapping);
+    next.plan = plan;
+    uint32_t times = rounds * blocks;
+    double more = (times - 1) * (target_phase_cost(bill.words, bill.sources) + bill.local);
+    finish(w, state, &next, &bill, c->kernel, more, c->bytes * (rounds > 1 ? 2 : 1));
+    return STATUS_OK;
+}
+
+/* A bias add whose only reader is a GELU may wait for it. */
+static bool can_defer(const Planner *p, uint32_t op)
+{
+    const Operation *o = plan_operation(p->graph, op);
+    const Shape *full = plan_shape(p->graph, o->results[0]);
+    if (o->kind != OP_ADD || p->uses[o->results[0]] != 1)
+        return false;
+    if (shape_equal(plan_shape(p->graph, o->inputs[0]), plan_shape(p->graph, o->inputs[1])))
+        return false;
+    if (!shape_equal(plan_shape(p->graph, o->inputs[0]), full) &&
+        !shape_equal(plan_shape(p->graph, o->inputs[1]), full))
+        return false;
+    for (uint32_t i = op + 1; i < p->graph->operations.count; i++) {
+        const Operation *user = plan_operation(p->graph, i);
+        if (user->kind == OP_GELU && user->inputs[0] == o->results[0])
+            return user->region == o->region;
+    }
+    return false;
+}
+
+static void step_deferred(Walk *w, const State *state, Next next)
+{
+    const Operation *o = plan_operation(w->p->graph, w->op);
+    OpPlan *plan = arena_new(w->p->arena, OpPlan);
+    *plan = (OpPlan){.key = o->key, .algorithm = ALGORITHM_POINTWISE};
+    plan->rows = plan->columns = plan->inner = 1;
+    next.plan = plan;
+    next.fused = FUSED_INTO_CONSUMER;
+    update(&next, o->results[0], DEFERRED);
+    Bill bill = {0};
+    finish(w, state, &next, &bill, 0, 0, 0);
+}
+
+/* Formats that come with the state: those in which a full-size operand lies already. */
+static Status step_pointwise(Walk *w, const State *state, const CandidateArray *fixed, Next next)
+{
+    Planner *p = w->p;
+    const Operation *o = plan_operation(p->graph, w->op);
+    bool fused = o->kind == OP_GELU && state->storage[o->inputs[0]] == DEFERRED;
+    OpPlan shape_only = {.algorithm = ALGORITHM_POINTWISE, .operand_count = fused ? 2 : 1};
+    uint32_t operands = o->kind == OP_ADD || fused ? 2 : 1;
+    Status why = STATUS_OK;
+    for (uint32_t j = 0; j < operands; j++) {
+        ValueId value = plan_input(p->graph, w->op, &shape_only, j);
+        uint32_t storage = state->storage[value];
+        if (storage >= DEFERRED ||
+            !shape_equal(plan_shape(p->graph, value), plan_shape(p->graph, o->results[0])))
+            continue;
+        const Storage *s = &p->costs.storages.items[storage];
+        Candidate *c = arena_new(p->arena, Candidate);
+        Format format = s->type.format;
+        if (!mapping_is_identity(&s->mapping) || !pointwise_candidate(p, w->op, fused, &format, c))
+            continue;
+        status_free(why);
+        why = step_simple(w, state, c, next);
+    }
+    for (size_t i = 0; i < fixed->count; i++) {
+        Candidate *c = arena_new(p->arena, Candidate);
+        const Candidate *use = &fixed->items[i];
+        if (fused) {
+            if (!pointwise_candidate(p, w->op, true, &use->plan.result, c))
+                continue;
+            use = c;
+        }
+        status_free(why);
+        why = step_simple(w, state, use, next);
+    }
+    if (can_defer(p, w->op))
+        step_deferred(w, state, next);
+    return why;
+}
+
+static Status step_fused(Walk *w, const State *state, Next next)
+{
+    const Operation *o = plan_operation(w->p->graph, w->op);
+    OpPlan *plan = arena_new(w->p->arena, OpPlan);
+    *plan = (OpPlan){.key = o->key, .algorithm = ALGORITHM_POINTWISE};
+    plan->rows = plan->columns = plan->inner = 1;
+    next.plan = plan;
+    next.fused = FUSED_INTO_PRODUCER;
+    next.ahead = state->storage[o->results[0]] == UNSET; /* one more add is done */
+    Bill bill = {0};
+    finish(w, state, &next, &bill, 0, 0, 0);
+    return STATUS_OK;
+}
+
+/* An add that a product before it took over: its result is stored, or an input never will be. */
+static bool done_by_producer(const State *state, const Operation *o)
+{
+    return o->kind == OP_ADD &&
+           (state->storage[o->results[0]] != UNSET || state->storage[o->inputs[0]] == UNSET ||
+            state->storage[o->inputs[1]] == UNSET);
+}
+
+/* ---- all of them ---- */
+
+Status step_any(Walk *w, const State *state, Next next)
+{
+    Planner *p = w->p;
+    const Operation *o = plan_operation(p->graph, w->op);
+    const CandidateArray *fixed;
+    Status why = STATUS_OK;
+    if (o->kind == OP_SLICE || o->kind == OP_VIEW)
+        return step_view(w, state, next);
+    if (done_by_producer(state, o))
+        return step_fused(w, state, next);
+    TRY(make_candidates(p, w->op, &fixed));
+    if (o->kind == OP_ADD || o->kind == OP_GELU)
+        return step_pointwise(w, state, fixed, next);
+    for (size_t i = 0; i < fixed->count; i++) {
+        status_free(why);
+        const Candidate *c = &fixed->items[i];
+        why = o->kind == OP_GEMM        ? step_gemm(w, state, c, next)
+              : o->kind == OP_ATTENTION ? step_attention(w, state, c, next)
+                                        : step_simple(w, state, c, next);
+    }
+    return why;
+}

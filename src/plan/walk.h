@@ -1,0 +1,84 @@
+/* walk.h - the search's states and steps: shared by steps.c, repeat.c and search.c. */
+#ifndef IPU_PLAN_WALK_H
+#define IPU_PLAN_WALK_H
+
+#include "plan/internal.h"
+
+enum {
+    UNSET = 0xffffffffu,    /* not computed yet */
+    FREE = 0xfffffffeu,     /* a parameter or input that nobody has placed */
+    DEFERRED = 0xfffffffdu, /* a bias add that the GELU behind it carries out */
+    DEFAULT_BEAM = 24,
+    FUSED_ADD = 600,  /* about what an add of its own costs: ranks states that are ahead */
+    BODY_ENDINGS = 3, /* finished bodies kept per entry format */
+    MAX_UPDATES = 6
+};
+
+typedef struct Choice { /* the decisions of a state, last first */
+    uint32_t op;
+    OpPlan plan;
+    const struct Choice *before;
+    const struct Choice *body; /* repeats: the body's decisions */
+} Choice;
+
+typedef struct State {
+    double cost;
+    uint64_t resident; /* bytes that stay on a tile for good, as if on the same one */
+    uint32_t *storage; /* per graph value */
+    const Choice *choices;
+} State;
+typedef ARRAY(State) StateArray;
+
+typedef struct Update {
+    ValueId value;
+    uint32_t storage;
+} Update;
+
+typedef struct Next { /* a step from a state, before anything is copied */
+    double cost;
+    double rank; /* cost, less what adds already carried out would have cost */
+    uint64_t resident;
+    uint32_t state, order;
+    const OpPlan *plan;
+    double cycles, exchange;
+    bool in_place;
+    uint8_t fused;
+    uint32_t ahead; /* adds behind this operation that it carries out */
+    uint32_t update_count;
+    Update updates[MAX_UPDATES];
+} Next;
+typedef ARRAY(Next) NextArray;
+
+typedef struct Walk {
+    Planner *p;
+    uint32_t iterations; /* members of a parameter argument */
+    uint32_t op;         /* being expanded */
+    NextArray nexts;
+    double best[DEFAULT_BEAM]; /* the best ranks so far, ascending */
+    uint32_t ranked;
+    uint64_t lightest; /* the least that a step so far keeps resident */
+} Walk;
+
+typedef struct Bill { /* what the operands of one step cost */
+    uint32_t words, sources;
+    double local;
+    uint64_t bytes;    /* of copies */
+    uint64_t resident; /* of parameters placed and padded copies */
+    uint32_t busy_end; /* tiles that take part in the operation end here, when known */
+} Bill;
+
+/* steps.c: all ways on from a state by the operation w->op, to w->nexts. */
+Status step_any(Walk *w, const State *state, Next next);
+/* One operand: finds or places its storage and adds the conversion to the bill. */
+Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, const TensorType *type,
+                    const OperandPlan *operand, const Mapping *extra, bool in_place, Bill *bill);
+
+/* search.c */
+Status walk_region(Planner *p, uint32_t region, uint32_t iterations, const State *start,
+                   StateArray *out);
+uint64_t live_hash(const Planner *p, const State *state, uint32_t op);
+
+/* repeat.c: the operation w->op, a repeat, from all states at once. */
+Status walk_repeat(Walk *w, const StateArray *states, StateArray *out);
+
+#endif
