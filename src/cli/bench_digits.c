@@ -11,6 +11,7 @@ typedef struct DigitsOptions {
     BuildOptions build;
     const char *model, *reference, *package;
     uint64_t images;
+    ProfileOptions profile;
     bool verify;
 } DigitsOptions;
 
@@ -127,11 +128,15 @@ static Status run_digits(const DigitsOptions *o, const Package *package, uint32_
     if (status_ok(status)) {
         DeviceOptions device = {
             .device = "sim", .threads = (unsigned)o->build.common.threads, .verify = o->verify};
-        status = classifier_open(package, &device, &classifier);
+        status = profile_source(&o->profile, package, &device.profile);
+        if (status_ok(status))
+            status = classifier_open(package, &device, &classifier);
     }
     if (status_ok(status)) {
         uint32_t images = min_u32((uint32_t)o->images, reference.images);
         status = score_images(&classifier, &reference, images, &score);
+        if (status_ok(status))
+            status = profile_save(&o->profile, classifier.device);
         Status closed = classifier_close(&classifier);
         if (status_ok(status))
             status = closed;
@@ -182,6 +187,7 @@ int bench_digits(int argc, char **argv)
         {"--reference", OPTION_TEXT, &o.reference, "FILE", "images with FP32 answers", 0, 0},
         {"--package", OPTION_TEXT, &o.package, "FILE.ipuexe", "run this, build nothing", 0, 0},
         {"--verify", OPTION_FLAG, &o.verify, "", "check every read and every delivered word", 0, 0},
+        PROFILE_OPTIONS(o.profile),
         BUILD_OPTIONS(o.build),
         {0}};
     const Command command = {"ipu-stack bench digits [--images N] [--tiles N] [--threads N] ...",

@@ -15,6 +15,7 @@ typedef struct ProductsOptions {
     CommonOptions common;
     const char *precision, *weights, *io, *package;
     uint64_t rows, inner, columns, hidden, blocks, tiles, batch, seed;
+    ProfileOptions profile;
     bool no_cache, verify, no_run, no_pairs, show_plan;
 } ProductsOptions;
 
@@ -164,12 +165,17 @@ static Status run_and_compare(const ProductsOptions *o, const Graph *graph, cons
     DeviceOptions options = {
         .device = "sim", .threads = (unsigned)o->common.threads, .verify = o->verify};
     Device *device = NULL;
-    Status status = device_open(package, &options, &device);
+    Status status = profile_source(&o->profile, package, &options.profile);
+    if (status_ok(status))
+        status = device_open(package, &options, &device);
     if (status_ok(status))
         status = call_with_data(device, graph, &data, out, n);
     if (status_ok(status)) {
         m->run = *device_last_run(device);
         m->simulate_seconds = m->run.host_seconds;
+        status = profile_save(&o->profile, device);
+    }
+    if (status_ok(status)) {
         status = compare(graph, &data, out, n, m);
     }
     Status closed = device_close(device);
@@ -257,6 +263,7 @@ static int products(const char *name, ProductsOptions o, int argc, char **argv)
         {"--no-pairs", OPTION_FLAG, &o.no_pairs, "", "no 64-bit exchange", 0, 0},
         {"--no-kernel-cache", OPTION_FLAG, &o.no_cache, "", "assemble every kernel anew", 0, 0},
         {"--verify", OPTION_FLAG, &o.verify, "", "check every read and every delivered word", 0, 0},
+        PROFILE_OPTIONS(o.profile),
         COMMON_OPTIONS(o.common),
         {0}};
     const Command command = {"ipu-stack bench siglip-mlp|mlp|gemm [options]",

@@ -1,6 +1,5 @@
 /* cmd_run.c - ipu-stack run: tensors in from files, tensors out to files. */
-#include "cli/cli.h"
-#include "device/device.h"
+#include "cli/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@ typedef struct RunOptions {
     TextList inputs, outputs;
     bool verify;
     uint64_t repeat;
+    ProfileOptions profile;
 } RunOptions;
 
 /* "NAME=FILE" -> name in the arena, file. */
@@ -109,6 +109,7 @@ static Status run(const RunOptions *o, const char *path, Arena *arena)
     Device *device;
     DeviceOptions options = {
         .device = o->device, .threads = (unsigned)o->common.threads, .verify = o->verify};
+    TRY(profile_source(&o->profile, &package, &options.profile));
     TRY(device_open(&package, &options, &device));
     Status status = STATUS_OK;
     DeviceRun last = {0};
@@ -116,6 +117,8 @@ static Status run(const RunOptions *o, const char *path, Arena *arena)
         status = device_call(device, inputs, o->inputs.count, outputs, package.output_count);
         last = *device_last_run(device);
     }
+    if (status_ok(status))
+        status = profile_save(&o->profile, device);
     Status closed = device_close(device);
     if (!status_ok(status)) {
         status_free(closed);
@@ -147,6 +150,7 @@ int cmd_run(int argc, char **argv)
         {"--output", OPTION_LIST, &o.outputs, "NAME=FILE", "write this output as .npy", 0, 0},
         {"--repeat", OPTION_NUMBER, &o.repeat, "N", "call so often (default 1)", 1, 1000000},
         {"--verify", OPTION_FLAG, &o.verify, "", "check every read and every delivered word", 0, 0},
+        PROFILE_OPTIONS(o.profile),
         COMMON_OPTIONS(o.common),
         {0}};
     const Command command = {"ipu-stack run FILE.ipuexe --input NAME=FILE ... [options]",

@@ -12,6 +12,30 @@ double peak_memory_mib(void)
     return (double)usage.ru_maxrss / 1024.0;
 }
 
+Status profile_source(const ProfileOptions *options, const Package *package, uint8_t *out)
+{
+    *out = DEVICE_PROFILE_NONE;
+    const char *source = options->source;
+    if (source && strcmp(source, "simulator") != 0 && strcmp(source, "package") != 0)
+        return status_error("--profile-source must be simulator or package");
+    if (!options->file)
+        return STATUS_OK;
+    bool package_samples = package->profile_mode == PROFILE_FULL;
+    if (source)
+        package_samples = strcmp(source, "package") == 0;
+    *out = package_samples ? DEVICE_PROFILE_PACKAGE : DEVICE_PROFILE_SIMULATOR;
+    return STATUS_OK;
+}
+
+Status profile_save(const ProfileOptions *options, const Device *device)
+{
+    if (!options->file)
+        return STATUS_OK;
+    const Profile *profile;
+    TRY(device_profile(device, &profile));
+    return profile_write(profile, options->file);
+}
+
 bool path_is_package(const char *path)
 {
     size_t length = strlen(path);

@@ -4,7 +4,7 @@
 #define IPU_CLI_SESSION_H
 
 #include "cli/cli.h"
-#include "compile/compile.h"
+#include "device/device.h"
 
 typedef struct BuildOptions {
     CommonOptions common;
@@ -47,6 +47,20 @@ Status session_open(Session *session, const char *model_path, const BuildOptions
 /* The same from the texts that a package keeps (model and recipe). */
 Status session_from_package(Session *session, const Package *package, Stage until);
 void session_close(Session *session);
+
+/* --profile FILE and --profile-source of the verbs that run packages. */
+typedef struct ProfileOptions {
+    const char *file, *source;
+} ProfileOptions;
+#define PROFILE_OPTIONS(p)                                                                         \
+    {"--profile", OPTION_TEXT, &(p).file, "FILE", "write a profile of the last call", 0, 0},       \
+    {                                                                                              \
+        "--profile-source", OPTION_TEXT, &(p).source, "simulator|package",                         \
+            "who takes the samples (default: the package, if its code does)", 0, 0                 \
+    }
+Status profile_source(const ProfileOptions *options, const Package *package, uint8_t *out);
+/* Writes the device's profile where the options want it; nothing without --profile. */
+Status profile_save(const ProfileOptions *options, const Device *device);
 
 bool path_is_package(const char *path);
 double peak_memory_mib(void); /* of this process */

@@ -290,6 +290,7 @@ Status compile_package(Compilation *c, const CompileOptions *options)
     if (status_ok(status)) {
         add_tiles(b, package);
         add_phases(c, package);
+        compile_profile_plan(c);
         add_debug_map(c, package);
         add_allocations(c, package);
         add_texts(c, options, package);

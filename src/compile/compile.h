@@ -54,5 +54,7 @@ void compilation_free(Compilation *compilation);
 
 /* Fills the package from the images, bindings, schedule and placement (bindings.c). */
 Status compile_package(Compilation *compilation, const CompileOptions *options);
+/* The package's profile plan (profile_plan.c); needs images and the package's phases. */
+void compile_profile_plan(Compilation *compilation);
 
 #endif

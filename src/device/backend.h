@@ -3,6 +3,7 @@
 #define IPU_DEVICE_BACKEND_H
 
 #include "device/device.h"
+#include "sim/sim.h"
 
 typedef enum BackendStop { BACKEND_RENDEZVOUS, BACKEND_COMPLETE } BackendStop;
 
@@ -14,6 +15,8 @@ typedef struct Backend {
     Status (*resume)(void *state, BackendStop *stop);
     void (*measure)(void *state, DeviceRun *run); /* of the stretch since the rendezvous before */
     Status (*verify)(void *state); /* the same stretch against the package's numbers */
+    /* Start of every step that a tile ran, and the end of the last: addresses and cycles. */
+    const SimSample *(*samples)(void *state, uint32_t tile, uint32_t *count);
     void (*destroy)(void *state);
 } Backend;
 

@@ -1,5 +1,5 @@
 /* device.c - sessions over a backend: boot, call, complete. See device.h. */
-#include "device/backend.h"
+#include "device/profile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,10 @@ struct Device {
     const Package *package;
     Backend backend;
     DeviceRun run;
+    uint8_t profile;
+    Arena profile_arena; /* of the last call */
+    Profile last_profile;
+    bool called; /* there is a last call */
     bool broken; /* after a fault nothing but closing is possible */
 };
 
@@ -29,8 +33,10 @@ Status device_open(const Package *package, const DeviceOptions *options, Device 
                             options->device);
     if (strcmp(options->device, "sim") != 0)
         return status_error("unknown device \"%s\": sim or /dev/ipuN", options->device);
+    TRY(device_check_profile(package, options->profile));
     Device *device = xcalloc(1, sizeof *device);
     device->package = package;
+    device->profile = options->profile;
     LogSpan span = log_open("load", "tiles=%u", package->tile_count);
     Status status = sim_backend_create(package, options, &device->backend);
     log_close(&span);
@@ -161,6 +167,14 @@ static Status check_names(const Device *device, const DeviceTensor *inputs, size
     return STATUS_OK;
 }
 
+/* At the output rendezvous: afterwards the samples of the call are gone. */
+static Status take_profile(Device *device)
+{
+    arena_free(&device->profile_arena);
+    return profile_collect(&device->backend, device->package, device->profile,
+                           &device->profile_arena, &device->last_profile);
+}
+
 Status device_call(Device *device, const DeviceTensor *inputs, size_t input_count,
                    const DeviceTensor *outputs, size_t output_count)
 {
@@ -174,6 +188,9 @@ Status device_call(Device *device, const DeviceTensor *inputs, size_t input_coun
                          inputs[i].data, inputs[i].count));
     TRY(resume_to_rendezvous(device)); /* the steps, to the output rendezvous */
     device->backend.measure(device->backend.state, &device->run);
+    device->called = true;
+    if (device->profile)
+        TRY(take_profile(device));
     TRY(device->backend.verify(device->backend.state));
     for (size_t i = 0; i < output_count; i++)
         TRY(read_binding(
@@ -196,6 +213,14 @@ Status device_write_weight(Device *device, const char *name, const float *data, 
     if (!device_binding(package->weights, package->weight_count, name, 0))
         return status_error("the package has no parameter %s", name);
     return write_tensor(device, package->weights, package->weight_count, name, data, count);
+}
+
+Status device_profile(const Device *device, const Profile **out)
+{
+    if (!device->profile || !device->called)
+        return status_error("nothing was profiled");
+    *out = &device->last_profile;
+    return STATUS_OK;
 }
 
 const DeviceRun *device_last_run(const Device *device)
@@ -226,6 +251,7 @@ Status device_close(Device *device)
         }
     }
     device->backend.destroy(device->backend.state);
+    arena_free(&device->profile_arena);
     free(device);
     return status;
 }

@@ -12,9 +12,16 @@
 
 typedef struct Device Device;
 
+typedef enum DeviceProfile { /* who takes the samples of a profile */
+    DEVICE_PROFILE_NONE,
+    DEVICE_PROFILE_SIMULATOR, /* the simulator, at the first instruction of every step */
+    DEVICE_PROFILE_PACKAGE    /* code in the package (build --profile full) */
+} DeviceProfile;
+
 typedef struct DeviceOptions {
     const char *device; /* "sim", or a card's node "/dev/ipu0" */
     unsigned threads;   /* host threads of the simulator; 0: all cores */
+    uint8_t profile;    /* DeviceProfile */
     bool verify;        /* the simulator's checks of reads and stray words; word counts per phase */
     uint64_t
         max_cycles; /* between two rendezvous, then it is a runaway; 0: about 0.7 s of device */
@@ -43,6 +50,8 @@ Status device_read_memory(Device *device, uint32_t physical_tile, uint32_t addre
                           uint32_t bytes);
 /* Writes a parameter into tile memory (packages built without --weights). */
 Status device_write_weight(Device *device, const char *name, const float *data, size_t count);
+/* The profile of the last call: parts are the package's, the rest lives until the next call. */
+Status device_profile(const Device *device, const Profile **out);
 const DeviceRun *device_last_run(const Device *device);
 /* Completes and frees; the status tells whether completion went well. NULL is allowed. */
 Status device_close(Device *device);

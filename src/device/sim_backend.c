@@ -131,6 +131,11 @@ static Status sim_backend_verify(void *state)
     return STATUS_OK;
 }
 
+static const SimSample *sim_backend_samples(void *state, uint32_t tile, uint32_t *count)
+{
+    return sim_recorded(((SimBackend *)state)->sim, tile, count);
+}
+
 static void sim_backend_destroy(void *state)
 {
     SimBackend *b = state;
@@ -159,6 +164,27 @@ static Status load(SimBackend *b)
     return STATUS_OK;
 }
 
+static uint32_t steps_end(const Package *package, uint32_t physical)
+{
+    for (uint32_t t = 0; t < package->tile_count; t++)
+        if (package->tiles[t].physical == physical)
+            return package->tiles[t].steps_end;
+    return 0;
+}
+
+static void record_steps(SimBackend *b)
+{
+    ARRAY(uint32_t) addresses = {0};
+    for (uint32_t t = 0; t < b->package->profile_tile_count; t++) {
+        const ProfileTilePlan *plan = &b->package->profile_tiles[t];
+        addresses.count = 0;
+        array_append(&addresses, plan->addresses, plan->step_count);
+        array_push(&addresses, steps_end(b->package, plan->physical));
+        sim_record(b->sim, plan->physical, addresses.items, (uint32_t)addresses.count);
+    }
+    array_free(&addresses);
+}
+
 Status sim_backend_create(const Package *package, const DeviceOptions *options, Backend *out)
 {
     if (package->tile_count != TILES)
@@ -172,6 +198,8 @@ Status sim_backend_create(const Package *package, const DeviceOptions *options, 
     Status status = sim_create(&sim, &b->sim);
     if (status_ok(status))
         status = load(b);
+    if (status_ok(status) && options->profile == DEVICE_PROFILE_SIMULATOR)
+        record_steps(b);
     if (!status_ok(status)) {
         if (b->sim)
             sim_destroy(b->sim);
@@ -184,6 +212,7 @@ Status sim_backend_create(const Package *package, const DeviceOptions *options, 
                      sim_backend_resume,
                      sim_backend_measure,
                      sim_backend_verify,
+                     sim_backend_samples,
                      sim_backend_destroy};
     return STATUS_OK;
 }

@@ -198,10 +198,40 @@ static Status check_calls(const Package *package)
     return STATUS_OK;
 }
 
+static Status check_profile_tile(const Package *package, const ProfileTilePlan *plan,
+                                 const bool *exists, bool *planned)
+{
+    if (plan->physical >= TILES || !exists[plan->physical] || planned[plan->physical])
+        return status_error("it is missing or stands twice");
+    planned[plan->physical] = true;
+    for (uint32_t i = 0; i < plan->step_count; i++) {
+        if (plan->steps[i] >= package->profile_step_count)
+            return status_error("step %u of %u", plan->steps[i], package->profile_step_count);
+        if (plan->addresses[i] % 4 || (i && plan->addresses[i] <= plan->addresses[i - 1]))
+            return status_error("the address %#x of step %u is not behind the one before",
+                                plan->addresses[i], i);
+    }
+    return profile_check_activities(plan->activities, plan->activity_count,
+                                    package->profile_step_count);
+}
+
+static Status check_profile_plan(const Package *package, const bool *exists)
+{
+    bool planned[TILES] = {0};
+    if (package->profile_mode > PROFILE_FULL)
+        return status_error("profileMode: %u", package->profile_mode);
+    for (uint32_t t = 0; t < package->profile_tile_count; t++)
+        TRY(status_context(
+            check_profile_tile(package, &package->profile_tiles[t], exists, planned),
+            "profileTiles[%u]: physical tile %u", t, package->profile_tiles[t].physical));
+    return STATUS_OK;
+}
+
 Status package_check(const Package *package)
 {
     bool exists[TILES] = {0};
     TRY(check_tiles(package, exists));
+    TRY(check_profile_plan(package, exists));
     TRY(check_bindings(package, exists));
     TRY(check_debug_map(package, exists));
     return check_calls(package);

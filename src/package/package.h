@@ -70,6 +70,99 @@ typedef struct PackageAllocation { /* ours: memory map of a tile class, for expl
     const char *name;
 } PackageAllocation;
 
+/* ---- profiles (memory-boot-package.md 5): what a tile does step by step, and when it did ----
+ *
+ * A ProfileStep is one description, shared by all tiles and samples that it fits. A package holds
+ * the plan (which steps a tile runs, where their code begins); a profile file holds samples. */
+enum { PROFILE_SCHEMA_VERSION = 5 };
+#define PROFILE_EXCHANGE_PHASE 0x80000000u /* + number of the exchange phase */
+
+typedef enum ProfileKind {
+    PROFILE_EXCHANGE,
+    PROFILE_COMPUTE,
+    PROFILE_SYNC,
+    PROFILE_IDLE,
+    PROFILE_KINDS
+} ProfileKind;
+extern const char *const profile_kind_names[PROFILE_KINDS];
+
+/* Kernel names of the steps that are the ends of a loop; the first has metadata "iterations". */
+#define PROFILE_REPEAT "repeat"
+#define PROFILE_REPEAT_END "repeat-end"
+
+typedef struct ProfileStep {
+    uint32_t phase; /* PROFILE_EXCHANGE_PHASE + phase, else the step's number in the program */
+    uint8_t kind;
+    const char *operation, *kernel; /* kernel "": none */
+    PackageText *metadata;
+    uint32_t metadata_count;
+    uint32_t event_cycles; /* of an exchange: the phase's horizon */
+} ProfileStep;
+const char *profile_metadata(const ProfileStep *step, const char *name); /* NULL: missing */
+
+typedef enum ProfileSpanKind { SPAN_SEND, SPAN_RECEIVE, SPAN_PARTNER, SPAN_KINDS } ProfileSpanKind;
+typedef struct ProfileSpan { /* events of an exchange phase, half open */
+    uint32_t start, end;
+    uint8_t kind;
+    bool paired;
+    uint16_t fanout;
+} ProfileSpan;
+enum { SPAN_TIME_LIMIT = 1 << 24, SPAN_FANOUT_LIMIT = (1 << 11) - 1 };
+
+typedef struct ProfileActivity { /* spans of one tile in one exchange step */
+    uint32_t step, event_cycles; /* the tile's own horizon */
+    ProfileSpan *spans;
+    uint32_t span_count;
+} ProfileActivity;
+
+typedef struct ProfilePrediction { /* of the planner, over all executions */
+    const char *operation;
+    double cycles, exchange_cycles;
+} ProfilePrediction;
+
+typedef struct ProfileTilePlan {
+    uint32_t physical;
+    uint32_t *steps, *addresses; /* in program order, addresses ascending */
+    uint32_t step_count;
+    ProfileActivity *activities;
+    uint32_t activity_count;
+} ProfileTilePlan;
+
+typedef enum ProfileMode { PROFILE_OFF, PROFILE_OVERALL, PROFILE_FULL } ProfileMode;
+#define PROFILE_BINDING "profile.cycles"
+
+typedef struct ProfileSample {
+    uint32_t step, epoch, start, end; /* cycles: low 32 bits of the counter */
+} ProfileSample;
+
+typedef struct ProfileTile {
+    uint32_t physical;
+    ProfileSample *samples; /* in time */
+    uint32_t sample_count;
+    ProfileActivity *activities; /* ascending step */
+    uint32_t activity_count;
+} ProfileTile;
+
+typedef struct Profile { /* memory in the arena; the plan's parts may be the package's */
+    uint64_t clock_hz;
+    const char *source, *program;
+    uint32_t tiles_used;
+    ProfileStep *steps;
+    uint32_t step_count;
+    ProfileTile *tiles;
+    uint32_t tile_count;
+    ProfilePrediction *predictions;
+    uint32_t prediction_count;
+} Profile;
+
+/* Every rule of a profile: numbers in range, samples in time and within 2^31 cycles of the first. */
+Status profile_check(const Profile *profile);
+Status profile_encode(const Profile *profile, bool inline_steps, Bytes *out); /* checks first */
+Status profile_write(const Profile *profile, const char *path);
+Status profile_decode(Arena *arena, const char *name, const uint8_t *data, size_t count,
+                      Profile *out);
+Status profile_read(Arena *arena, const char *path, Profile *out);
+
 typedef struct Package { /* memory in the arena */
     const char *compiler_version;
     uint32_t tiles_used; /* logical */
@@ -90,6 +183,14 @@ typedef struct Package { /* memory in the arena */
     PackageAllocation *allocations;
     uint32_t allocation_count;
     uint32_t startup_mark;
+    /* profile plan; no tiles: none */
+    uint32_t profile_mode;
+    ProfileStep *profile_steps;
+    uint32_t profile_step_count;
+    ProfileTilePlan *profile_tiles;
+    uint32_t profile_tile_count;
+    ProfilePrediction *predictions;
+    uint32_t prediction_count;
 } Package;
 
 Status package_check(const Package *package);

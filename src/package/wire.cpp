@@ -1,20 +1,12 @@
 /* wire.cpp - Cap'n Proto messages of packages (schemas/application.capnp).
  *
- * The library has no C interface; this is the only C++ of the project. It maps fields one to one;
- * the rules are in check.c, but for those of fields that a Package does not hold (host pages,
- * configuration writes, profile plans), which are checked here as they pass. Exceptions of the
- * library end here as errors. */
-extern "C" {
-#include "package/wire.h"
-}
+ * The library has no C interface; this file and wire_profile.cpp are the only C++ of the project.
+ * They map fields one to one; the rules are in check.c, but for those of fields that a Package does
+ * not hold (host pages, configuration writes, other writers' profile plans), which are checked here
+ * as they pass. Exceptions of the library end here as errors. */
+#include "package/wire_parts.h"
 
 #include "schemas/application.capnp.h"
-
-#include <capnp/message.h>
-#include <capnp/serialize.h>
-#include <kj/exception.h>
-#include <stdlib.h>
-#include <string.h>
 
 namespace
 {
@@ -141,6 +133,25 @@ void put_extensions(Application::Builder out, const Package &package)
     }
 }
 
+void put_profile_plan(Application::Builder out, const Package &package)
+{
+    out.setProfileMode(package.profile_mode);
+    put_steps(out.initProfileSteps(package.profile_step_count), package.profile_steps);
+    put_predictions(out.initPredictions(package.prediction_count), package.predictions);
+    auto tiles = out.initProfileTiles(package.profile_tile_count);
+    for (uint32_t t = 0; t < package.profile_tile_count; t++) {
+        const ProfileTilePlan &plan = package.profile_tiles[t];
+        tiles[t].setPhysicalTile(plan.physical);
+        auto steps = tiles[t].initStepIndices(plan.step_count);
+        auto addresses = tiles[t].initAddresses(plan.step_count);
+        for (uint32_t i = 0; i < plan.step_count; i++) {
+            steps.set(i, plan.steps[i]);
+            addresses.set(i, plan.addresses[i]);
+        }
+        put_activities(tiles[t].initActivities(plan.activity_count), plan.activities);
+    }
+}
+
 void put_application(Application::Builder out, const Package &package)
 {
     out.setSchemaVersion(PACKAGE_SCHEMA_VERSION);
@@ -157,46 +168,7 @@ void put_application(Application::Builder out, const Package &package)
     entries[0].setName("run");
     put_debug_map(out, package);
     put_extensions(out, package);
-}
-
-/* The message is built where the file will be: one segment in one large buffer behind the framing
- * word (segments - 1, words). The estimate is generous, untouched pages cost nothing. */
-class FileMessage : public capnp::MessageBuilder
-{
-  public:
-    explicit FileMessage(size_t words)
-        : words(words), buffer(static_cast<capnp::word *>(xcalloc(words + 2, sizeof(capnp::word))))
-    {
-    }
-    ~FileMessage() noexcept(false) override
-    {
-        free(buffer);
-    }
-    kj::ArrayPtr<capnp::word> allocateSegment(uint32_t minimum) override
-    {
-        KJ_REQUIRE(!used && minimum <= words, "the package's size was estimated too small");
-        used = true;
-        return kj::arrayPtr(buffer + 1, words);
-    }
-    Bytes take() /* the finished file; the buffer changes hands */
-    {
-        auto segments = getSegmentsForOutput();
-        uint32_t framing[2] = {0, static_cast<uint32_t>(segments[0].size())};
-        memcpy(buffer, framing, sizeof framing);
-        Bytes out = {reinterpret_cast<uint8_t *>(buffer), (segments[0].size() + 1) * 8};
-        buffer = nullptr;
-        return out;
-    }
-
-  private:
-    size_t words;
-    capnp::word *buffer;
-    bool used = false;
-};
-
-size_t text_words(const char *text)
-{
-    return strlen(text) / 8 + 2;
+    put_profile_plan(out, package);
 }
 
 size_t binding_words(const PackageBinding *bindings, uint32_t count)
@@ -231,31 +203,17 @@ size_t package_words(const Package &package)
         words += 16 + text_words(package.texts[i].name) + text_words(package.texts[i].text);
     for (uint32_t i = 0; i < package.allocation_count; i++)
         words += 16 + text_words(package.allocations[i].name);
+    words += steps_words(package.profile_steps, package.profile_step_count);
+    words += predictions_words(package.predictions, package.prediction_count);
+    for (uint32_t t = 0; t < package.profile_tile_count; t++) {
+        const ProfileTilePlan &plan = package.profile_tiles[t];
+        words += 16 + plan.step_count;
+        words += activities_words(plan.activities, plan.activity_count);
+    }
     return words;
 }
 
 /* ---- reading ---- */
-
-template <typename T> T *arena_list(Arena *arena, uint32_t count)
-{
-    return static_cast<T *>(arena_alloc(arena, array_bytes(count, sizeof(T)), alignof(T)));
-}
-
-/* A map that goes away when the library throws. */
-struct OwnedMap : Map {
-    OwnedMap() : Map()
-    {
-    }
-    ~OwnedMap()
-    {
-        map_free(this);
-    }
-};
-
-const char *take_text(Arena *arena, capnp::Text::Reader text)
-{
-    return arena_strdup(arena, text.cStr());
-}
 
 void take_tiles(Arena *arena, Application::Reader in, Package *out)
 {
@@ -426,6 +384,39 @@ Status check_profile_plans(Application::Reader in, const Package *package)
     return STATUS_OK;
 }
 
+Status take_profile_tile(Arena *arena, TileProfilePlan::Reader in, ProfileTilePlan *out)
+{
+    out->physical = in.getPhysicalTile();
+    auto steps = in.getStepIndices(), addresses = in.getAddresses();
+    if (steps.size() != addresses.size())
+        return status_error("profileTiles: physical tile %u: %u steps, %u addresses", out->physical,
+                            steps.size(), addresses.size());
+    out->step_count = steps.size();
+    out->steps = arena_list<uint32_t>(arena, steps.size());
+    out->addresses = arena_list<uint32_t>(arena, steps.size());
+    for (uint32_t i = 0; i < steps.size(); i++) {
+        out->steps[i] = steps[i];
+        out->addresses[i] = addresses[i];
+    }
+    return take_activities(arena, in.getActivities(), &out->activities, &out->activity_count);
+}
+
+/* Plans of other writers, with steps in place, are checked above and not kept. */
+Status take_profile_plan(Arena *arena, Application::Reader in, Package *out)
+{
+    out->profile_mode = in.getProfileMode();
+    TRY(take_steps(arena, in.getProfileSteps(), &out->profile_steps, &out->profile_step_count));
+    take_predictions(arena, in.getPredictions(), &out->predictions, &out->prediction_count);
+    if (!out->profile_step_count)
+        return STATUS_OK;
+    auto tiles = in.getProfileTiles();
+    out->profile_tile_count = tiles.size();
+    out->profile_tiles = arena_list<ProfileTilePlan>(arena, tiles.size());
+    for (uint32_t t = 0; t < tiles.size(); t++)
+        TRY(take_profile_tile(arena, tiles[t], &out->profile_tiles[t]));
+    return STATUS_OK;
+}
+
 void take_debug_map(Arena *arena, Application::Reader in, Package *out)
 {
     auto symbols = in.getDebugSymbols();
@@ -508,6 +499,7 @@ Status take_application(Arena *arena, Application::Reader in, Package *out)
     TRY(take_host_exchange(arena, in.getHostExchange(), out));
     TRY(check_config_writes(in));
     TRY(check_profile_plans(in, out));
+    TRY(take_profile_plan(arena, in, out));
     take_debug_map(arena, in, out);
     take_extensions(arena, in, out);
     return STATUS_OK;

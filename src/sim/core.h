@@ -116,6 +116,12 @@ typedef struct Stream { /* the outgoing one */
     uint8_t sctl;
 } Stream;
 
+typedef struct Recorder { /* sim_record */
+    uint32_t first, words; /* the range of the addresses */
+    uint8_t *marked;       /* bit by word from `first` on */
+    ARRAY(SimSample) samples;
+} Recorder;
+
 struct Tile {
     /* What the supervisor's execution decides: tiles that do the same share all of this (share.c).
      * Up to `number`. */
@@ -153,6 +159,7 @@ struct Tile {
     uint64_t launches, work_bundles; /* worker bundles seen that were more than an exit */
     uint64_t launches_before;        /* as of the last look for tiles that do the same */
     Weights weights;
+    Recorder *recorder; /* NULL: none */
     /* how the current run ends */
     bool calling;
     uint32_t call_context;

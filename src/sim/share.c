@@ -76,7 +76,7 @@ static void describe(const Tile *tile, Likeness *out)
 
 static bool may_share(const Tile *tile)
 {
-    return tile->state == TILE_RUNNING && !tile->group && tile->active == 0 &&
+    return tile->state == TILE_RUNNING && !tile->group && !tile->recorder && tile->active == 0 &&
            tile->local_wait == NEVER && tile->launches == tile->launches_before &&
            tile->fabric->mux == MUX_NEUTRAL && tile->fabric->mux_pair == MUX_NEUTRAL;
 }

@@ -80,6 +80,16 @@ Status sim_create(const SimOptions *options, Sim **out)
     return STATUS_OK;
 }
 
+static void free_recorder(Tile *tile)
+{
+    if (!tile->recorder)
+        return;
+    free(tile->recorder->marked);
+    array_free(&tile->recorder->samples);
+    free(tile->recorder);
+    tile->recorder = NULL;
+}
+
 void sim_destroy(Sim *sim)
 {
     if (!sim)
@@ -88,6 +98,7 @@ void sim_destroy(Sim *sim)
     for (uint32_t i = 0; i < sim->count; i++) {
         array_free(&sim->fabric[i].sends);
         array_free(&sim->fabric[i].controls);
+        free_recorder(&sim->tiles[i]);
     }
     for (unsigned i = 0; i < pool_width(sim->pool); i++)
         cache_destroy(sim->caches[i]);
@@ -197,6 +208,33 @@ bool sim_watched(const Sim *sim, uint32_t tile, uint64_t *cycle)
         return false;
     *cycle = share_leader(sim, tile)->watch_cycle;
     return true;
+}
+
+void sim_record(Sim *sim, uint32_t number, const uint32_t *addresses, uint32_t count)
+{
+    if (number >= sim->count)
+        return;
+    Tile *tile = &sim->tiles[number];
+    free_recorder(tile);
+    if (!count)
+        return;
+    Recorder *recorder = xcalloc(1, sizeof *recorder);
+    recorder->first = addresses[0];
+    recorder->words = (addresses[count - 1] - addresses[0]) / 4 + 1;
+    recorder->marked = xcalloc(recorder->words / 8 + 1, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t word = (addresses[i] - addresses[0]) / 4;
+        if (word < recorder->words)
+            recorder->marked[word / 8] |= (uint8_t)(1u << word % 8);
+    }
+    tile->recorder = recorder;
+}
+
+const SimSample *sim_recorded(const Sim *sim, uint32_t number, uint32_t *count)
+{
+    const Recorder *recorder = number < sim->count ? sim->tiles[number].recorder : NULL;
+    *count = recorder ? (uint32_t)recorder->samples.count : 0;
+    return recorder ? recorder->samples.items : NULL;
 }
 
 void sim_trace(Sim *sim, SimTrace *trace, void *context)
@@ -527,6 +565,9 @@ SimStop sim_run(Sim *sim)
     if (sim->at_rendezvous) {
         sim->at_rendezvous = false;
         sim->phases.count = 0;
+        for (uint32_t i = 0; i < sim->count; i++)
+            if (sim->tiles[i].recorder)
+                sim->tiles[i].recorder->samples.count = 0;
         release(sim, BARRIER_HOST);
     }
     for (;;) {

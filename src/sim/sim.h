@@ -66,6 +66,15 @@ void sim_break(Sim *sim, uint32_t pc);
 void sim_watch(Sim *sim, uint32_t tile, uint32_t pc);
 bool sim_watched(const Sim *sim, uint32_t tile, uint64_t *cycle);
 
+/* Recording: every issue of the supervisor at one of these addresses of a tile (ascending) is kept,
+ * with its cycle, from the last host rendezvous on. Costs nothing on tiles without it. */
+typedef struct SimSample {
+    uint64_t cycle;
+    uint32_t pc;
+} SimSample;
+void sim_record(Sim *sim, uint32_t tile, const uint32_t *addresses, uint32_t count);
+const SimSample *sim_recorded(const Sim *sim, uint32_t tile, uint32_t *count);
+
 /* Between two host rendezvous. */
 typedef struct SimPhase {      /* of every exchange barrier passed since the last rendezvous */
     uint64_t entered;          /* last cycle in which a taking-part tile finished work before it */

@@ -406,6 +406,13 @@ static void supervisor_outcome(Tile *tile, Context *c, const Decoded *d, uint32_
     }
 }
 
+static void record(Recorder *recorder, uint32_t pc, uint64_t cycle)
+{
+    uint32_t word = (pc - recorder->first) / 4;
+    if (word < recorder->words && recorder->marked[word / 8] >> (word % 8) & 1)
+        array_push(&recorder->samples, (SimSample){cycle, pc});
+}
+
 /* One instruction of the supervisor in a free slot, if its operands are ready. */
 static void issue_supervisor(Tile *tile, Cache *cache, uint64_t cycle)
 {
@@ -422,6 +429,8 @@ static void issue_supervisor(Tile *tile, Cache *cache, uint64_t cycle)
     }
     if (unlikely(tile->group) && must_ask(tile, c, d))
         return;
+    if (unlikely(tile->recorder != NULL))
+        record(tile->recorder, c->pc, cycle);
     if (c->pc == tile->watch_pc) {
         tile->watch_cycle = cycle;
         tile->watched = true;
