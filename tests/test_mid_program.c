@@ -116,7 +116,8 @@ static void merging(void **state)
     MidValue value = b.mid.values.items[twin.results[0]];
     array_push(&b.mid.values, value);
     twin.results[0] = (MidId)(b.mid.values.count - 1);
-    array_push(&b.mid.ops, b.mid.ops.items[b.mid.ops.count - 1]);
+    MidOp last = b.mid.ops.items[b.mid.ops.count - 1];
+    array_push(&b.mid.ops, last);
     for (size_t i = b.mid.ops.count - 1; i > first + 1; i--)
         b.mid.ops.items[i] = b.mid.ops.items[i - 1];
     b.mid.ops.items[first + 1] = twin;

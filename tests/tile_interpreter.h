@@ -275,9 +275,11 @@ typedef struct TileRun {      /* what a whole check measured */
     double plan_seconds, lower_seconds;
 } TileRun;
 
-/* Plans, lowers, rewrites, expands, checks every representation, runs, compares. */
-__attribute__((unused)) static TileRun check_graph(const Graph *graph, const PlanOptions *options, bool rewrite,
-                           double tolerance)
+/* Plans, lowers, rewrites, expands, checks every representation, runs, compares. change: makes
+ * another recipe for the same graph, or NULL. */
+typedef void ChangeRecipe(const Graph *graph, Recipe *recipe);
+static inline TileRun check_changed(const Graph *graph, const PlanOptions *options, bool rewrite,
+                                    double tolerance, ChangeRecipe *change)
 {
     Arena arena = {0};
     TestData data;
@@ -291,6 +293,8 @@ __attribute__((unused)) static TileRun check_graph(const Graph *graph, const Pla
     run.plan_seconds = seconds_now() - start;
     assert_true(count > 0);
     run.predicted = recipes[0].predicted_cycles;
+    if (change)
+        change(graph, &recipes[0]);
     assert_ok(recipe_check(graph, &recipes[0]));
     Mid mid;
     start = seconds_now();
@@ -338,6 +342,12 @@ __attribute__((unused)) static TileRun check_graph(const Graph *graph, const Pla
     test_data_free(&data);
     arena_free(&arena);
     return run;
+}
+
+static inline TileRun check_graph(const Graph *graph, const PlanOptions *options, bool rewrite,
+                                  double tolerance)
+{
+    return check_changed(graph, options, rewrite, tolerance, NULL);
 }
 
 #endif

@@ -83,6 +83,21 @@ static MidId view_of(Lower *l, MidId source, const TensorType *type)
     return view;
 }
 
+/* The last operation, a clear, goes in front of the phase that is being made: its copies move at
+ * once, where the first of them stands. */
+static void clear_before_phase(Lower *l)
+{
+    Mid *mid = l->mid;
+    size_t at = mid->ops.count - 1;
+    MidOp clear = mid->ops.items[at];
+    for (size_t i = at; i-- > 0 && !is_boundary(&mid->ops.items[i]);)
+        if (mid->ops.items[i].kind == MID_COPY && mid->ops.items[i].phase == l->phase)
+            at = i;
+    memmove(mid->ops.items + at + 1, mid->ops.items + at,
+            (mid->ops.count - 1 - at) * sizeof *mid->ops.items);
+    mid->ops.items[at] = clear;
+}
+
 /* The destination of a copy; its padding stays zero from the image on, or is cleared first. */
 static MidId copy_target(Lower *l, const char *what, const TensorType *type, uint8_t padding)
 {
@@ -94,6 +109,7 @@ static MidId copy_target(Lower *l, const char *what, const TensorType *type, uin
         return to;
     }
     lower_compute(l, (KernelSpec){.family = KERNEL_FILL_ZERO}, to, NULL, 0);
+    clear_before_phase(l);
     MidId filled = lower_value(l, what, type);
     l->mid->values.items[filled].storage = to;
     return filled;
