@@ -75,6 +75,7 @@ struct Context {
     uint32_t number;   /* 0: supervisor, 1..6: workers */
     uint8_t *memory;   /* of the tile */
     uint8_t *defined;  /* bitmap of words that may be read, or NULL: all */
+    uint8_t *written;  /* bitmap in which stores leave marks, or NULL */
     Tile *tile;
     uint64_t next; /* earliest issue cycle; NEVER: inactive or waiting */
     uint64_t bundles;

@@ -122,8 +122,6 @@ static uint8_t csr_kind(int32_t number, bool write)
     case 0x02:
     case 0x21 ... 0x26: /* weights, worker bases */
         return write ? KIND_PRIVATE : 0;
-    case 0xa0 ... 0xa3: /* what the tile hears */
-        return KIND_EXCHANGE_CSR | (write ? KIND_PRIVATE : 0);
     default:
         return number >= 0xa0 && number <= 0xaf ? KIND_EXCHANGE_CSR : 0;
     }

@@ -169,9 +169,9 @@ static void keep_old(Context *c, uint32_t offset, uint32_t bytes)
     c->undo_bytes = (uint8_t)bytes;
     c->undo_offset = offset;
     __builtin_memcpy(&c->undo_value, c->memory + offset, bytes);
-    c->undo_defined = c->defined
-                          ? words_defined(c->defined, offset, 4) |
-                                (uint64_t)words_defined(c->defined, offset + bytes - 4, 4) << 1
+    c->undo_defined = c->written
+                          ? words_defined(c->written, offset, 4) |
+                                (uint64_t)words_defined(c->written, offset + bytes - 4, 4) << 1
                           : 0;
 }
 
@@ -180,8 +180,8 @@ static inline void store(Context *c, uint32_t offset, const void *from, uint32_t
     if (unlikely(c->undo_armed))
         keep_old(c, offset, bytes);
     __builtin_memcpy(c->memory + offset, from, bytes);
-    if (unlikely(c->defined))
-        words_define(c->defined, offset, bytes);
+    if (unlikely(c->written))
+        words_define(c->written, offset, bytes);
 }
 
 #define STORE(name, bytes, source, base, delta, step)                                              \

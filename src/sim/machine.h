@@ -10,6 +10,7 @@ struct Group { /* tiles that do the same; the lowest one stands for all */
     ARRAY(uint32_t) followers; /* ascending */
     uint64_t bundles;          /* of the leader's supervisor when it began */
     uint8_t *common;           /* bitmap: words known to be the same on all of them */
+    uint8_t *stored;           /* bitmap: words that the leader has stored for all */
 };
 
 struct Sim {

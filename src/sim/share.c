@@ -15,8 +15,10 @@
 #include <string.h>
 
 enum {
-    LEAST_TILES = 4,  /* smaller groups are not worth it */
-    BLOCK_BYTES = 64, /* compared at once */
+    LEAST_TILES = 4,                 /* smaller groups are not worth it */
+    FEW_LAUNCHES = 2 * TILE_WORKERS, /* since the last look: tiles with more are at work */
+    LARGE_BLOCK = 1024,              /* bytes compared at once */
+    SMALL_BLOCK = 64,
     SHARED_BYTES = offsetof(Tile, number)
 };
 
@@ -28,9 +30,12 @@ static void copy_supervisor(Tile *to, const Tile *from)
     memcpy(to, from, SHARED_BYTES);
     *c = from->contexts[0];
     c->memory = own.memory;
-    c->defined = NULL;
+    c->defined = c->written = NULL;
     c->tile = to;
     c->bundles = own.bundles;
+    to->fabric->mux = from->fabric->mux;
+    to->fabric->mux_pair = from->fabric->mux_pair;
+    to->fabric->format = from->fabric->format;
     to->fabric->incoming_base = from->fabric->incoming_base;
     to->fabric->pointer = from->fabric->pointer;
 }
@@ -51,9 +56,9 @@ static void forget_the_past(Tile *tile)
  * that comes next, which tells programs apart that have nothing else in common. */
 typedef struct Likeness {
     uint8_t shared[SHARED_BYTES];
-    uint32_t m[18], pc, next_pc, control[4];
+    uint32_t m[18], pc, next_pc, control[5];
     uint64_t next;
-    uint8_t code[BLOCK_BYTES];
+    uint8_t code[SMALL_BLOCK];
 } Likeness;
 
 static void describe(const Tile *tile, Likeness *out)
@@ -67,18 +72,20 @@ static void describe(const Tile *tile, Likeness *out)
     out->next = c->next;
     out->control[0] = tile->fabric->incoming_base;
     out->control[1] = tile->fabric->pointer;
-    out->control[2] = tile->fabric->format;
+    out->control[2] = tile->fabric->mux;
+    out->control[4] = tile->fabric->mux_pair;
     out->control[3] = (uint32_t)c->exception | (uint32_t)c->status << 8 | (uint32_t)c->taken << 16;
     uint32_t offset = c->pc - SRAM_BASE;
-    if (offset <= CODE_BYTES - BLOCK_BYTES)
-        memcpy(out->code, tile->memory + offset, BLOCK_BYTES);
+    if (offset <= CODE_BYTES - SMALL_BLOCK)
+        memcpy(out->code, tile->memory + offset, SMALL_BLOCK);
 }
 
 static bool may_share(const Tile *tile)
 {
     return tile->state == TILE_RUNNING && !tile->group && !tile->recorder && tile->active == 0 &&
-           tile->local_wait == NEVER && tile->launches == tile->launches_before &&
-           tile->fabric->mux == MUX_NEUTRAL && tile->fabric->mux_pair == MUX_NEUTRAL;
+           tile->local_wait == NEVER && tile->launches - tile->launches_before <= FEW_LAUNCHES &&
+           tile->fabric->mux >= TILES && tile->fabric->mux_pair >= TILES &&
+           tile->fabric->format == 0;
 }
 
 /* --- forming groups */
@@ -122,9 +129,11 @@ static void form_group(Sim *sim, const Candidate *candidates, size_t count)
             follow(sim, group, candidates[i].tile);
     }
     group->common = xcalloc(DEFINED_BYTES, 1);
+    group->stored = xcalloc(DEFINED_BYTES, 1);
     group->bundles = leader->contexts[0].bundles;
     leader->group = group;
     leader->contexts[0].defined = group->common;
+    leader->contexts[0].written = group->stored;
 }
 
 static void list_live(Sim *sim)
@@ -165,15 +174,16 @@ void share_look(Sim *sim)
 
 /* --- leaving */
 
-static void copy_common_words(Tile *to, const Tile *from, const Group *group)
+/* Offsets of the words that the leader has stored: a follower's memory has the old ones. */
+typedef ARRAY(uint32_t) Offsets;
+
+static Offsets stored_words(const Group *group)
 {
+    Offsets offsets = {0};
     for (uint32_t i = 0; i < DEFINED_BYTES; i++)
-        for (uint32_t bits = group->common[i]; bits; bits &= bits - 1) {
-            uint32_t offset = (8 * i + (uint32_t)__builtin_ctz(bits)) * 4;
-            uint32_t value = load_u32(from->memory + offset);
-            if (load_u32(to->memory + offset) != value) /* untouched pages stay untouched */
-                store_u32(to->memory + offset, value);
-        }
+        for (uint32_t bits = group->stored[i]; bits; bits &= bits - 1)
+            array_push(&offsets, (8 * i + (uint32_t)__builtin_ctz(bits)) * 4);
+    return offsets;
 }
 
 uint64_t share_bundles(const Tile *leader)
@@ -181,40 +191,51 @@ uint64_t share_bundles(const Tile *leader)
     return leader->contexts[0].bundles - leader->group->bundles;
 }
 
-static void separate(Sim *sim, Tile *leader, uint32_t number)
+static void separate(Sim *sim, const Tile *leader, uint32_t number, const Offsets *words)
 {
     Tile *tile = &sim->tiles[number];
     tile->group = NULL;
     tile->contexts[0].bundles += share_bundles(leader);
     copy_supervisor(tile, leader);
-    copy_common_words(tile, leader, leader->group);
+    for (size_t i = 0; i < words->count; i++)
+        store_u32(tile->memory + words->items[i], load_u32(leader->memory + words->items[i]));
     tile->fabric->row_start = leader->fabric->row_start;
     tile->fabric->row_end = leader->fabric->row_end;
     tile->fabric->row_first = leader->fabric->row_first;
     tile->fabric->row_last = leader->fabric->row_last;
 }
 
+static void free_group(Group *group)
+{
+    array_free(&group->followers);
+    free(group->common);
+    free(group->stored);
+    free(group);
+}
+
 static void end_group(Sim *sim, Tile *leader)
 {
     Group *group = leader->group;
+    Offsets words = stored_words(group);
     for (size_t i = 0; i < group->followers.count; i++)
-        separate(sim, leader, group->followers.items[i]);
+        separate(sim, leader, group->followers.items[i], &words);
     leader->group = NULL;
-    leader->contexts[0].defined = NULL;
-    array_free(&group->followers);
-    free(group->common);
-    free(group);
+    leader->contexts[0].defined = leader->contexts[0].written = NULL;
+    array_free(&words);
+    free_group(group);
 }
 
 static void remove_follower(Sim *sim, Tile *leader, uint32_t number)
 {
     Group *group = leader->group;
+    Offsets words = stored_words(group);
     size_t kept = 0;
     for (size_t i = 0; i < group->followers.count; i++)
         if (group->followers.items[i] != number)
             group->followers.items[kept++] = group->followers.items[i];
     group->followers.count = kept;
-    separate(sim, leader, number);
+    separate(sim, leader, number, &words);
+    array_free(&words);
     if (!kept)
         end_group(sim, leader);
 }
@@ -251,9 +272,7 @@ void share_destroy(Sim *sim)
         Tile *tile = &sim->tiles[i];
         if (!tile->group || tile->state == TILE_FOLLOWING)
             continue;
-        array_free(&tile->group->followers);
-        free(tile->group->common);
-        free(tile->group);
+        free_group(tile->group);
     }
 }
 
@@ -270,41 +289,52 @@ static bool same_on_all(const Sim *sim, const Tile *leader, uint32_t offset, uin
     return true;
 }
 
-/* Words of the stretch that are not common yet are compared; the leader's stores are not in the
- * followers' memory, so common words must not be. */
+/* Words of the stretch that are not common yet are compared; words that the leader has stored are
+ * common by themselves, and the followers' memory does not have them. */
 static bool become_common(const Sim *sim, const Tile *leader, uint32_t offset, uint32_t bytes)
 {
-    uint8_t *common = leader->group->common;
+    Group *group = leader->group;
     for (uint32_t at = offset & ~3u; at < offset + bytes; at += 4) {
-        if (words_defined(common, at, 4))
+        if (words_defined(group->common, at, 4))
             continue;
-        if (!same_on_all(sim, leader, at, 4))
+        if (!words_defined(group->stored, at, 4) && !same_on_all(sim, leader, at, 4))
             return false;
-        words_define(common, at, 4);
+        words_define(group->common, at, 4);
     }
     return true;
 }
 
-static bool none_is_common(const uint8_t *common, uint32_t offset, uint32_t bytes)
+static bool any_word(const uint8_t *bitmap, uint32_t offset, uint32_t bytes)
 {
-    for (uint32_t at = offset; at < offset + bytes; at += 4)
-        if (words_defined(common, at, 4))
-            return false;
+    for (uint32_t i = offset / 32; i < (offset + bytes) / 32; i++)
+        if (bitmap[i])
+            return true;
+    return false;
+}
+
+/* One walk over the tiles for many words: what surrounds the words asked for is soon asked too. */
+static bool block_is_common(const Sim *sim, const Tile *leader, uint32_t offset, uint32_t bytes,
+                            uint32_t block)
+{
+    Group *group = leader->group;
+    uint32_t start = offset / block * block;
+    if (offset + bytes > start + block || start + block > SRAM_BYTES ||
+        any_word(group->stored, start, block) || !same_on_all(sim, leader, start, block))
+        return false;
+    words_define(group->common, start, block);
     return true;
 }
 
 void share_answer(Sim *sim, Tile *tile)
 {
     uint32_t offset = tile->asked - SRAM_BASE, bytes = tile->asked_bytes;
-    uint32_t block = offset & ~(BLOCK_BYTES - 1u);
-    uint8_t *common = tile->group->common;
-    bool inside = bytes && offset < SRAM_BYTES && bytes <= SRAM_BYTES - offset;
+    bool good = bytes && offset < SRAM_BYTES && bytes <= SRAM_BYTES - offset;
     tile->state = TILE_RUNNING;
-    if (inside && block + BLOCK_BYTES <= SRAM_BYTES && offset + bytes <= block + BLOCK_BYTES &&
-        none_is_common(common, block, BLOCK_BYTES) && same_on_all(sim, tile, block, BLOCK_BYTES)) {
-        words_define(common, block, BLOCK_BYTES); /* one walk over the tiles for many words */
-    } else if (!inside || !become_common(sim, tile, offset, bytes)) {
-        end_group(sim, tile);
-        list_live(sim);
-    }
+    good = good && (block_is_common(sim, tile, offset, bytes, LARGE_BLOCK) ||
+                    block_is_common(sim, tile, offset, bytes, SMALL_BLOCK) ||
+                    become_common(sim, tile, offset, bytes));
+    if (good)
+        return;
+    end_group(sim, tile);
+    list_live(sim);
 }

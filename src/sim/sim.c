@@ -33,7 +33,7 @@ static void init_tile(Sim *sim, uint32_t number)
         c->number = i;
         c->tile = tile;
         c->memory = tile->memory;
-        c->defined = fabric->defined;
+        c->defined = c->written = fabric->defined;
         c->next = NEVER;
         if (i)
             c->m[12] = STATE_BASE + STATE_WORKER_BASE + 0x100 * (i - 1);
@@ -431,11 +431,11 @@ static void release(Sim *sim, Barrier barrier)
     uint64_t released = last + (barrier == BARRIER_HOST ? TIMING_HOST_SYNC : TIMING_EXCHANGE_SYNC);
     for (uint32_t i = 0; i < sim->live_count; i++)
         release_tile(&sim->tiles[sim->live[i]], barrier, released);
+    if (barrier == BARRIER_HOST || ++sim->releases % LOOK_EVERY == 0)
+        share_look(sim);
     if (barrier != BARRIER_INTERNAL)
         return;
     sim->window_open = true;
-    if (++sim->releases % LOOK_EVERY == 0)
-        share_look(sim);
     phase.released = phase.event0 = phase.ended = released;
     array_push(&sim->phases, phase);
 }

@@ -104,10 +104,10 @@ __attribute__((noinline, cold)) static void revoke(Context *c, const Before *bef
     if (!c->undo_bytes)
         return;
     memcpy(c->memory + c->undo_offset, &c->undo_value, c->undo_bytes);
-    for (uint32_t i = 0; c->defined && i < c->undo_bytes / 4u; i++) {
+    for (uint32_t i = 0; c->written && i < c->undo_bytes / 4u; i++) {
         uint32_t word = c->undo_offset / 4 + i;
         if (!(c->undo_defined >> i & 1))
-            c->defined[word / 8] &= (uint8_t) ~(1u << (word % 8));
+            c->written[word / 8] &= (uint8_t) ~(1u << (word % 8));
     }
     c->undo_bytes = 0;
 }
@@ -358,11 +358,20 @@ static bool must_pause(const Tile *tile, const Decoded *d)
            (past && d->kind & (KIND_MEMORY | KIND_EXCHANGE_CSR));
 }
 
+/* Listening to a tile, or to 64-bit items: the fabric must know that of every single tile. */
+static bool begins_to_listen(const Context *c, const Decoded *d)
+{
+    if (d->form != FORM_put_mmmn_zi || !(d->kind & KIND_EXCHANGE_CSR))
+        return false;
+    uint32_t number = (uint32_t)d->op[1], value = c->m[d->op[0]];
+    return number <= 0xa1 ? (value & 0x1fff) < TILES : number == 0xa3 && value;
+}
+
 /* A tile that stands for others executes only what is the same on all of them. */
 static bool must_ask(Tile *tile, const Context *c, const Decoded *d)
 {
     tile->asked = c->pc;
-    tile->asked_bytes = d->kind & KIND_PRIVATE ? 0 : 8;
+    tile->asked_bytes = d->kind & KIND_PRIVATE || begins_to_listen(c, d) ? 0 : 8;
     uint32_t offset = c->pc - SRAM_BASE;
     if (tile->asked_bytes && offset < CODE_BYTES && words_defined(c->defined, offset, 8))
         return false;
