@@ -110,6 +110,7 @@ typedef enum PlaceOrder {
     PLACE_ROTATED,
     PLACE_SPREAD,
     PLACE_LOADED,
+    PLACE_WIDE,
     PLACE_ORDERS
 } PlaceOrder;
 void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order);

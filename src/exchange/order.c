@@ -93,6 +93,16 @@ static uint32_t pressure(const Problem *problem, const Message *message)
     return most;
 }
 
+/* Wide messages first, then by the receivers that they share: two families of multicasts that cross
+ * (rows of a grid and its columns) go one family after the other, neither holds up the other. */
+static uint64_t wide_key(const Problem *problem, uint32_t m, uint32_t time)
+{
+    const Message *message = &problem->messages[m];
+    uint64_t narrow = 0x7ffu - min_u32(message->count, 0x7ff);
+    uint64_t leader = problem->ends[leading_end(problem, message)].tile;
+    return narrow << 48 | leader << 32 | time;
+}
+
 void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
 {
     for (uint32_t m = 0; m < problem->count; m++)
@@ -107,6 +117,8 @@ void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
         load = 2 * TIME_LIMIT - load; /* most first */
         uint64_t key =
             kind == PLACE_ROTATED ? (uint64_t)time[m] << 32 | load : (uint64_t)load << 32 | time[m];
+        if (kind == PLACE_WIDE)
+            key = wide_key(problem, m, time[m]);
         if (!problem->messages[m].paired)
             key |= 1ull << 63; /* 64-bit messages are the ones hard to place */
         list[m] = (Ranked){key, m};

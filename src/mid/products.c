@@ -105,7 +105,10 @@ Status lower_gemm(Lower *l, uint32_t op)
     if (o->kind != OP_GEMM || plan->operand_count < 2)
         return status_error("%s: not a product", l->key);
     TRY(lower_input(l, op, 0, &left, &fresh));
+    size_t before = l->mid->ops.count;
     TRY(lower_input(l, op, 1, &right, &fresh));
+    for (size_t i = before; plan->apart && i < l->mid->ops.count; i++)
+        l->mid->ops.items[i].alone = l->mid->ops.items[i].kind == MID_COPY;
     TRY(plan_result_type(l->graph, op, plan, &stored_type, &mapping));
     TRY(plan_product_type(l->graph, op, plan, &type));
     if (plan->inner > 1) {

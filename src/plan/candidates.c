@@ -485,6 +485,8 @@ static Status pointwise_candidates(Planner *p, uint32_t op, CandidateArray *out)
     uint32_t tiles = p->options->tiles, last = shape->rank - 1, ends[2];
     Format grids[2] = {rows_format(shape, tiles, 0)};
     uint32_t groups = ceil_div_u32(shape->extent[last], 16), columns = min_u32(groups, tiles);
+    if (p->options->weights_once && p->options->pairs && columns < tiles)
+        columns += columns % 2; /* partners hold neighbouring columns of the same rows */
     grids[1] = format_start(0, 1, (Order){.kind = ORDER_LEFT});
     format_add_axis(&grids[1], last, columns, 16, 1);
     for (uint32_t rows = last ? min_u32(tiles / columns, shape->extent[last - 1]) : 0; rows; rows--)

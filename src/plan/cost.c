@@ -67,6 +67,7 @@ uint32_t costs_storage(Costs *costs, const TensorType *type, const Mapping *mapp
 
 typedef struct Load { /* of one tile */
     uint32_t sent, received, sources;
+    uint32_t sent_items, received_items;
     uint64_t kept; /* bytes copied within the tile */
     bool moved;    /* some of them to another place in the shard */
     double local;
@@ -119,7 +120,8 @@ static double local_copy_cycles(Costs *costs, const CopyRun *run)
 }
 
 /* A long run that goes to both tiles of a pair takes half as many events, and some 95 to change the
- * receivers' format (exchange.md 3.10: 51 + 2 r); the schedule uses it from about this length on. */
+ * receivers' format (exchange.md 3.10: 51 + 2 r); the schedule uses it from about this length on.
+ */
 enum { PAIRED_WORDS = 400, PAIRED_EXTRA = 95 };
 
 static bool comes_paired(const Counter *c, const CopyRun *run, uint32_t tile)
@@ -138,12 +140,13 @@ static void count_run(void *context, const CopyRun *run)
     uint32_t bytes = run->bytes * run->count[0] * run->count[1] * run->count[2];
     uint32_t words = ceil_div_u32(run->bytes, 4) * run->count[0] * run->count[1] * run->count[2];
     bool narrow = false, wide = false;
+    uint32_t half = words / 2 + PAIRED_EXTRA * (words / max_u32(run->bytes / 4, 1));
     for (uint32_t r = 0; r < c->to->format.replicas; r++) {
         Load *load = &c->loads[c->home[r]];
         if (c->holds[c->home[r]] != (int32_t)run->source_shard) {
             bool paired = comes_paired(c, run, c->home[r]);
-            load->received +=
-                paired ? words / 2 + PAIRED_EXTRA * (words / (run->bytes / 4)) : words;
+            load->received += words;
+            load->received_items += paired ? half : words;
             *(paired ? &wide : &narrow) = true;
             continue;
         }
@@ -154,10 +157,12 @@ static void count_run(void *context, const CopyRun *run)
         if (c->costs)
             load->local += local_copy_cycles(c->costs, run);
     }
-    if (c->sender != NO_SHARD)
-        c->loads[c->sender].sent += (narrow ? words : 0) + (wide ? words / 2 : 0);
+    if (c->sender == NO_SHARD)
+        return;
+    c->loads[c->sender].sent += words;
+    c->loads[c->sender].sent_items += (narrow ? words : 0) + (wide ? words / 2 : 0);
     if (wide && (c->sender ^ 1u) < c->tiles)
-        c->loads[c->sender ^ 1u].sent += words / 2;
+        c->loads[c->sender ^ 1u].sent_items += words / 2;
 }
 
 static uint32_t tiles_of(const Format *format)
@@ -265,6 +270,7 @@ static Status convert(Costs *costs, const Storage *from, const Mapping *extra, c
         for (uint32_t t = 0; t < counter.tiles; t++) {
             const Load *load = &counter.loads[t];
             out->words = max_u32(out->words, max_u32(load->sent, load->received));
+            out->items = max_u32(out->items, max_u32(load->sent_items, load->received_items));
             out->sources = max_u32(out->sources, load->sources);
             out->local = load->local > out->local ? load->local : out->local;
         }

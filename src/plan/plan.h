@@ -75,6 +75,7 @@ typedef struct OpPlan {
     uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows,
                                PANELS to micro-panels */
     Format result;
+    bool apart;                     /* GEMM: the right operand comes in a phase of its own */
     uint8_t fused;                  /* Fusion; a fused operation has no kernel of its own */
     bool in_place;                  /* result overwrites operand 0 */
     double cycles, exchange_cycles; /* predicted, conversions of its operands included */

@@ -160,6 +160,8 @@ static void print_op(Text *text, const OpPlan *plan, bool inside)
                     plan->columns, plan->inner, plan->key_block);
     if (plan->algorithm == ALGORITHM_ROWS)
         text_printf(text, " %u parts, %u copies", plan->rows, plan->columns);
+    if (plan->apart)
+        text_append(text, ", operands in two phases");
     if (plan->in_place)
         text_append(text, ", in place");
     text_append(text, "\n");
@@ -205,6 +207,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "columns", json_integer(plan->columns));
     json_object_set_new(out, "inner", json_integer(plan->inner));
     json_object_set_new(out, "resultStaging", json_string(staging_names[plan->result_staging]));
+    json_object_set_new(out, "apart", json_boolean(plan->apart));
     json_object_set_new(out, "scatter", json_string(scatter_names[plan->scatter]));
     json_object_set_new(out, "innerBlock", json_integer(plan->inner_block));
     json_object_set_new(out, "columnBlock", json_integer(plan->column_block));
@@ -297,11 +300,11 @@ static Status read_operand(const JsonPlace *place, OperandPlan *out)
 
 static Status read_op(Arena *arena, const JsonPlace *place, const Operation *operation, OpPlan *out)
 {
-    static const char *const keys[] = {
-        "key",      "algorithm",     "fused",   "swapped",    "inPlace",
-        "rows",     "columns",       "inner",   "innerBlock", "columnBlock",
-        "keyBlock", "resultStaging", "scatter", "cycles",     "exchangeCycles",
-        "operands", "partial",       "result",  NULL};
+    static const char *const keys[] = {"key",        "algorithm",   "fused",    "swapped",
+                                       "inPlace",    "rows",        "columns",  "inner",
+                                       "innerBlock", "columnBlock", "keyBlock", "resultStaging",
+                                       "scatter",    "apart",       "cycles",   "exchangeCycles",
+                                       "operands",   "partial",     "result",   NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
     TRY(json_only(place, keys));
@@ -316,6 +319,7 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(read_name(place, "resultStaging", staging_names, countof(staging_names),
                   &out->result_staging));
     TRY(read_name(place, "scatter", scatter_names, countof(scatter_names), &out->scatter));
+    TRY(json_bool(place, "apart", &out->apart));
     TRY(json_bool(place, "inPlace", &out->in_place));
     TRY(json_u32(place, "rows", 0, TILES, &out->rows));
     TRY(json_u32(place, "columns", 0, TILES, &out->columns));

@@ -3,7 +3,9 @@
  * The shards that the consumer wants are cut into parts in the direction in which its order keeps
  * bytes together: column groups of weights, K panels of a left operand, and only then across. So a
  * consumer's block still comes from few tiles in few long pieces, which 64-bit transfers need, and
- * no tile sends more than its small share. */
+ * no tile sends more than its small share. Parts of one shard lie on neighbouring tiles: a 64-bit
+ * send keeps the sender's partner from sending, which costs nothing when both send to the same
+ * tiles, one after the other anyway. */
 #include "plan/internal.h"
 
 enum { SMALL_BYTES = 8 << 10 }; /* a shard of this size is small enough */
@@ -71,9 +73,12 @@ static void cut_axis(TensorType *type, const Direction *direction, uint32_t most
     tiling->part_block = grain * direction->unit;
     tiling->pad = true;
     format->tile_count *= parts;
+    AxisTiling cut = *tiling; /* becomes the fastest */
+    memmove(format->axes + 1, format->axes, index * sizeof cut);
+    format->axes[0] = cut;
     bool by_columns = format->order.kind == ORDER_TRANSPOSED_BLOCK_MAJOR;
     if (format->order.row_block && direction->from_end == (by_columns ? 1u : 2u))
-        format->order.row_block = (uint16_t)tiling->part_block;
+        format->order.row_block = (uint16_t)cut.part_block;
 }
 
 Format spread_format(const TensorType *once, uint32_t tiles)
@@ -84,7 +89,8 @@ Format spread_format(const TensorType *once, uint32_t tiles)
     if (!directions(&type.format.order, ways) || type.shape.rank < 2)
         return once->format;
     for (uint32_t i = 0; i < 2; i++) {
-        uint32_t wanted = (uint32_t)ceil_div_u32((uint32_t)type_max_shard_bytes(&type), SMALL_BYTES);
+        uint32_t wanted =
+            (uint32_t)ceil_div_u32((uint32_t)type_max_shard_bytes(&type), SMALL_BYTES);
         cut_axis(&type, &ways[i], min_u32(wanted, tiles / type.format.tile_count));
     }
     return status_discard(type_check(&type)) ? once->format : type.format;

@@ -117,6 +117,7 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
     if (staged)
         TRY(costs_conversion(&p->costs, storage, extra, &rows, &c));
     bill->words += c.words;
+    bill->items = c.items;
     bill->sources = max_u32(bill->sources, c.sources);
     bill->local += c.local;
     uint64_t bytes = type_max_shard_bytes(type);
@@ -158,6 +159,9 @@ static void finish(Walk *w, const State *state, Next *next, const Bill *bill, do
 {
     Planner *p = w->p;
     double outside = target_phase_cost(bill->words, bill->sources);
+    next->apart = bill->apart > 0;
+    if (next->apart)
+        outside = bill->apart;
     next->exchange = outside + inside;
     next->cycles = next->exchange + bill->local + kernel;
     next->cost = state->cost + next->cycles;
@@ -253,6 +257,15 @@ static bool accumulates_in_place(const Planner *p, const State *state, uint32_t 
     return true;
 }
 
+/* Multicasts along the rows of a grid and along its columns cross, and 64-bit ones hold up all
+ * others: they are quick only when each family has a phase of its own. */
+static void settle_apart(const Planner *p, const double phases[2], Bill *bill)
+{
+    double together = target_phase_cost(bill->words, bill->sources);
+    if (p->costs.pairs && phases[0] > 0 && phases[1] > 0 && phases[0] + phases[1] < together)
+        bill->apart = phases[0] + phases[1];
+}
+
 static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next next)
 {
     Planner *p = w->p;
@@ -266,11 +279,15 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
     if (hopeless(w, least, state->resident))
         return STATUS_OK;
     sum.busy_end = plan->partial.first_tile + plan->partial.tile_count;
+    double phases[2];
     for (uint32_t j = 0; j < 2; j++) {
         TRY(plan_operand_type(g, w->op, plan, j, &type));
+        bill.items = 0;
         TRY(bill_operand(w, state, &next, plan_input(g, w->op, plan, j), &type, &plan->operands[j],
                          NULL, false, &bill));
+        phases[j] = target_phase_cost(bill.items, bill.sources);
     }
+    settle_apart(p, phases, &bill);
     TRY(plan_result_type(g, w->op, plan, &result, &mapping));
     uint32_t adds[2];
     fusable_adds(p, w->op, adds);
