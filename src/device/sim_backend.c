@@ -13,7 +13,6 @@ typedef struct SimBackend {
     Sim *sim;
     const Package *package;
     bool verify;
-    uint64_t released; /* when the rendezvous before the current stretch let go */
 } SimBackend;
 
 static const char *symbol_at(const Package *package, uint32_t tile, uint32_t pc, uint32_t *offset)
@@ -71,10 +70,6 @@ static Status sim_backend_read(void *state, uint32_t tile, uint32_t address, voi
 static Status sim_backend_resume(void *state, BackendStop *stop)
 {
     SimBackend *b = state;
-    b->released = 0;
-    for (uint32_t t = 0; t < TILES; t++)
-        if (sim_cycle(b->sim, t) + TIMING_HOST_SYNC > b->released)
-            b->released = sim_cycle(b->sim, t) + TIMING_HOST_SYNC;
     SimStop reason = sim_run(b->sim);
     if (reason == SIM_FAULT)
         return fault_status(b);
@@ -82,7 +77,22 @@ static Status sim_backend_resume(void *state, BackendStop *stop)
     return STATUS_OK;
 }
 
-/* A program without an exchange (one tile) has no first barrier: it counts from the rendezvous. */
+/* A program without an exchange has no first barrier: it counts from the start sample that every tile
+ * takes before its first step (the low word of the cycle counter), the earliest of them. */
+static uint64_t earliest_start(const SimBackend *b, uint64_t last)
+{
+    uint64_t longest = 0;
+    for (uint32_t t = 0; t < b->package->tiles_used; t++) {
+        uint32_t start = 0;
+        if (status_discard(sim_read(b->sim, target_physical(t), STATE_BASE + STATE_START_CYCLE,
+                                    &start, sizeof start)))
+            continue;
+        uint32_t span = (uint32_t)last - start;
+        longest = span > longest ? span : longest;
+    }
+    return last - longest;
+}
+
 static void sim_backend_measure(void *state, DeviceRun *run)
 {
     SimBackend *b = state;
@@ -93,7 +103,7 @@ static void sim_backend_measure(void *state, DeviceRun *run)
         if (sim_watched(b->sim, b->package->tiles[t].physical, &cycle) && cycle > last)
             last = cycle;
     *run = (DeviceRun){.phases = count};
-    uint64_t start = count ? phases[0].released : b->released;
+    uint64_t start = count ? phases[0].released : earliest_start(b, last);
     if (last > start)
         run->cycles = last - start;
     for (uint32_t p = 0; p < count; p++) {
