@@ -6,10 +6,22 @@ file(GLOB kernel_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/*.S ${CMAKE
 set(kernel_sources_c ${CMAKE_BINARY_DIR}/generated/kernel_sources.c)
 add_custom_command(
   OUTPUT ${kernel_sources_c}
-  COMMAND ${CMAKE_COMMAND} -DOUT=${kernel_sources_c} "-DFILES=${kernel_files}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+  COMMAND ${CMAKE_COMMAND} -DNAME=ipu_kernel_sources -DOUT=${kernel_sources_c} "-DFILES=${kernel_files}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   DEPENDS ${kernel_files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
   COMMENT "Embedding device kernels" VERBATIM)
 add_library(ipu_kernel_sources STATIC ${kernel_sources_c})
+
+# src/profile/report.* -> generated/report_sources.c: the page that `profile render` fills in.
+set(report_files ${CMAKE_SOURCE_DIR}/src/profile/report.html ${CMAKE_SOURCE_DIR}/src/profile/report.css
+                 ${CMAKE_SOURCE_DIR}/src/profile/report_data.js ${CMAKE_SOURCE_DIR}/src/profile/report_views.js)
+set(report_sources_c ${CMAKE_BINARY_DIR}/generated/report_sources.c)
+add_custom_command(
+  OUTPUT ${report_sources_c}
+  COMMAND ${CMAKE_COMMAND} -DNAME=ipu_report_sources -DOUT=${report_sources_c} "-DFILES=${report_files}"
+          -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+  DEPENDS ${report_files} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+  COMMENT "Embedding the report" VERBATIM)
+add_library(ipu_report_sources STATIC ${report_sources_c})
 
 # schemas/*.capnp -> generated C++ readers and writers, used by src/package alone.
 find_program(CAPNP_COMPILER capnp REQUIRED)

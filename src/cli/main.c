@@ -12,6 +12,7 @@ static const struct {
     {"classify", "pictures in, labels and probabilities out", cmd_classify},
     {"bench", "build, run, check against the host reference, measure", cmd_bench},
     {"inspect", "what a package, object or profile holds", cmd_inspect},
+    {"profile", "tables and reports of a profile", cmd_profile},
     {"explain", "any stage of the compiler, as text or JSON", cmd_explain},
     {"as", "assemble", cmd_as},
     {"dis", "disassemble", cmd_dis},
