@@ -261,8 +261,11 @@ static Status render(const char *path, const char *output, const char *title, bo
     Open open;
     Status status = open_profile(&open, path, shared_clock);
     Text html = {0};
+    const char *slash = strrchr(path, '/');
+    if (!title)
+        title = slash ? slash + 1 : path;
     if (status_ok(status))
-        status = report_render(&open.view, title ? title : path, &html);
+        status = report_render(&open.view, title, &html);
     if (status_ok(status))
         status = file_write(output, html.items, html.count);
     text_free(&html);
