@@ -146,6 +146,21 @@ Status lower_operand(Lower *l, ValueId value, const TensorType *type, uint8_t st
     return STATUS_OK;
 }
 
+/* By way of one copy in small parts over the tiles. */
+static Status lower_spread(Lower *l, ValueId value, const TensorType *type, MidId *out, bool *fresh)
+{
+    TensorType spread = plan_spread_type(type, l->recipe->tiles);
+    Mapping identity = mapping_identity(&type->shape);
+    MidId middle;
+    TRY(lower_operand(l, value, &spread, STAGING_DIRECT, PADDING_RESIDENT, NULL, MID_NONE, &middle,
+                      fresh));
+    l->phase++;
+    *fresh = true;
+    *out = copy_target(l, "operand", type, PADDING_RESIDENT);
+    lower_copy(l, middle, &identity, *out);
+    return STATUS_OK;
+}
+
 Status lower_input(Lower *l, uint32_t op, uint32_t operand, MidId *out, bool *fresh)
 {
     const OpPlan *plan = &l->recipe->ops[op];
@@ -153,6 +168,8 @@ Status lower_input(Lower *l, uint32_t op, uint32_t operand, MidId *out, bool *fr
     TRY(plan_operand_type(l->graph, op, plan, operand, &type));
     const OperandPlan *o = &plan->operands[operand];
     ValueId value = plan_input(l->graph, op, plan, operand);
+    if (plan->spread >> operand & 1)
+        return lower_spread(l, value, &type, out, fresh);
     return lower_operand(l, value, &type, o->staging, o->padding, NULL, MID_NONE, out, fresh);
 }
 

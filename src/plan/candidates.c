@@ -276,9 +276,11 @@ static Status push_variants(Planner *p, uint32_t op, const Grid *g, CandidateArr
             continue;
         v = (Variant){.first = first[f], .scatter = SCATTER_ROWS};
         if (g->swapped) {
+            bool feeds = feeds_product(p, plan_operation(p->graph, op)->results[0]);
             v.scatter = SCATTER_COLUMNS;
-            v.staging = feeds_product(p, plan_operation(p->graph, op)->results[0]) ? STAGING_PANELS
-                                                                                   : STAGING_DIRECT;
+            v.staging = feeds                      ? STAGING_PANELS
+                        : p->options->io_row_major ? STAGING_ROW_MAJOR
+                                                   : STAGING_DIRECT;
         }
         status_free(why);
         why = push_gemm(p, op, g, &v, out);
@@ -319,6 +321,20 @@ static Status gemm_candidates(Planner *p, uint32_t op, CandidateArray *out)
 }
 
 /* ---- rows ---- */
+
+/* The whole tensor as one row-major sequence, in pieces of four over as many tiles as there are. */
+Format linear_format(const Shape *shape, uint32_t tiles)
+{
+    uint64_t elements = shape_elements(shape);
+    uint32_t grain = elements % 4 == 0 ? 4 : 1;
+    uint64_t grains = elements / grain;
+    Format format = format_start(0, 1, (Order){.kind = ORDER_ROW_MAJOR});
+    format.tile_count = (uint32_t)(grains < tiles ? grains : tiles);
+    format.axis_count = 1;
+    format.axes[0] =
+        (AxisTiling){.axis = AXIS_LINEAR, .partitions = format.tile_count, .block = grain};
+    return format;
+}
 
 Format rows_format(const Shape *shape, uint32_t tiles, uint32_t first_tile)
 {

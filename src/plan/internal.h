@@ -90,6 +90,7 @@ Status make_candidates(Planner *planner, uint32_t op, const CandidateArray **out
 bool pointwise_candidate(Planner *planner, uint32_t op, bool fused_bias, const Format *result,
                          Candidate *out);
 Format broadcast_format(const Format *format, const Shape *full, const Shape *part);
+Format linear_format(const Shape *shape, uint32_t tiles);
 Format rows_format(const Shape *shape, uint32_t tiles, uint32_t first_tile);
 
 #endif

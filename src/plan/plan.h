@@ -75,7 +75,9 @@ typedef struct OpPlan {
     uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows,
                                PANELS to micro-panels */
     Format result;
-    bool apart;                     /* GEMM: the right operand comes in a phase of its own */
+    uint8_t
+        spread; /* GEMM: bit j: operand j first goes to plan_spread_type, where long pieces start */
+    bool apart; /* GEMM: the right operand comes in a phase of its own */
     uint8_t fused;                  /* Fusion; a fused operation has no kernel of its own */
     bool in_place;                  /* result overwrites operand 0 */
     double cycles, exchange_cycles; /* predicted, conversions of its operands included */
@@ -105,6 +107,8 @@ typedef struct PlanOptions {
 /* Shape and format of the op's operand j (for attention: of one round and key block). */
 Status plan_operand_type(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t operand,
                          TensorType *out);
+/* Where a spread operand stops on its way: one copy in small parts over the tiles. */
+TensorType plan_spread_type(const TensorType *operand, uint32_t tiles);
 /* The graph value behind operand j: an input of the operation or of an add fused into it. */
 ValueId plan_input(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t operand);
 /* The graph value that the plan stores: the operation's result or that of the last fused add. */

@@ -123,6 +123,8 @@ static void print_formats(Text *text, const OpPlan *plan)
         bool gemm = plan->algorithm == ALGORITHM_GEMM_GRID;
         text_printf(text, "        %-8s", gemm ? names[j] : "operand");
         format_print(text, &plan->operands[j].format);
+        if (plan->spread >> j & 1)
+            text_append(text, " spread first");
         if (plan->operands[j].staging == STAGING_ROW_MAJOR)
             text_append(text, " staged");
         text_append(text, "\n");
@@ -207,6 +209,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "columns", json_integer(plan->columns));
     json_object_set_new(out, "inner", json_integer(plan->inner));
     json_object_set_new(out, "resultStaging", json_string(staging_names[plan->result_staging]));
+    json_object_set_new(out, "spread", json_integer(plan->spread));
     json_object_set_new(out, "apart", json_boolean(plan->apart));
     json_object_set_new(out, "scatter", json_string(scatter_names[plan->scatter]));
     json_object_set_new(out, "innerBlock", json_integer(plan->inner_block));
@@ -300,11 +303,10 @@ static Status read_operand(const JsonPlace *place, OperandPlan *out)
 
 static Status read_op(Arena *arena, const JsonPlace *place, const Operation *operation, OpPlan *out)
 {
-    static const char *const keys[] = {"key",        "algorithm",   "fused",    "swapped",
-                                       "inPlace",    "rows",        "columns",  "inner",
-                                       "innerBlock", "columnBlock", "keyBlock", "resultStaging",
-                                       "scatter",    "apart",       "cycles",   "exchangeCycles",
-                                       "operands",   "partial",     "result",   NULL};
+    static const char *const keys[] = {
+        "key",    "algorithm",  "fused",          "swapped",  "inPlace",       "rows",    "columns",
+        "inner",  "innerBlock", "columnBlock",    "keyBlock", "resultStaging", "scatter", "apart",
+        "spread", "cycles",     "exchangeCycles", "operands", "partial",       "result",  NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
     TRY(json_only(place, keys));
@@ -319,6 +321,9 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(read_name(place, "resultStaging", staging_names, countof(staging_names),
                   &out->result_staging));
     TRY(read_name(place, "scatter", scatter_names, countof(scatter_names), &out->scatter));
+    uint32_t spread;
+    TRY(json_u32(place, "spread", 0, 3, &spread));
+    out->spread = (uint8_t)spread;
     TRY(json_bool(place, "apart", &out->apart));
     TRY(json_bool(place, "inPlace", &out->in_place));
     TRY(json_u32(place, "rows", 0, TILES, &out->rows));

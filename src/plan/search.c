@@ -20,6 +20,7 @@ static State next_state(Walk *w, const StateArray *states, const Next *next)
     *choice = (Choice){.op = w->op, .plan = *next->plan, .before = from->choices};
     choice->plan.in_place = next->in_place;
     choice->plan.apart = next->apart;
+    choice->plan.spread = next->spread;
     choice->plan.fused = next->fused;
     choice->plan.cycles = next->cycles;
     choice->plan.exchange_cycles = next->exchange;
@@ -194,6 +195,50 @@ static void find_uses(Planner *p)
     }
 }
 
+static uint32_t linear_storage(Planner *p, ValueId value)
+{
+    const Shape *shape = plan_shape(p->graph, value);
+    TensorType type = {*shape, linear_format(shape, p->options->tiles)};
+    Mapping identity = mapping_identity(shape);
+    return costs_storage(&p->costs, &type, &identity);
+}
+
+/* Brings every output to row-major order; the best state comes first, others that can not go. */
+static Status finish_outputs(Planner *p, StateArray *ends)
+{
+    const Graph *g = p->graph;
+    Status why = STATUS_OK;
+    size_t kept = 0;
+    for (size_t i = 0; i < ends->count; i++) {
+        State state = ends->items[i];
+        Status status = STATUS_OK;
+        for (uint32_t j = 0; j < g->outputs.count && status_ok(status); j++) {
+            ValueId value = g->outputs.items[j].value;
+            uint32_t wanted = linear_storage(p, value);
+            TensorType type = p->costs.storages.items[wanted].type;
+            Conversion c;
+            status = costs_conversion(&p->costs, state.storage[value], NULL, &type, &c);
+            if (!status_ok(status) || c.view)
+                continue;
+            state.cost += target_phase_cost(c.words, c.sources) + c.local;
+            state.storage[value] = wanted;
+        }
+        if (!status_ok(status)) {
+            status_free(why);
+            why = status;
+            continue;
+        }
+        size_t at = kept++;
+        for (; at > 0 && ends->items[at - 1].cost > state.cost; at--)
+            ends->items[at] = ends->items[at - 1];
+        ends->items[at] = state;
+    }
+    ends->count = kept;
+    if (kept)
+        status_free(why), why = STATUS_OK;
+    return status_context(why, "no plan ends in row-major order");
+}
+
 static Status search(Planner *p, Recipe **out, uint32_t *count)
 {
     const Graph *g = p->graph;
@@ -201,9 +246,13 @@ static Status search(Planner *p, Recipe **out, uint32_t *count)
     for (uint32_t v = 0; v < g->values.count; v++) {
         uint8_t kind = g->values.items[v].kind;
         start.storage[v] = kind == VALUE_INPUT || kind == VALUE_PARAMETER ? FREE : UNSET;
+        if (kind == VALUE_INPUT && p->options->io_row_major)
+            start.storage[v] = linear_storage(p, v);
     }
     StateArray ends = {0};
     TRY(walk_region(p, 0, 1, &start, &ends));
+    if (p->options->io_row_major)
+        TRY(finish_outputs(p, &ends));
     *count = (uint32_t)ends.count;
     *out = arena_array(p->arena, Recipe, ends.count);
     for (size_t i = 0; i < ends.count; i++)

@@ -95,3 +95,10 @@ Format spread_format(const TensorType *once, uint32_t tiles)
     }
     return status_discard(type_check(&type)) ? once->format : type.format;
 }
+
+TensorType plan_spread_type(const TensorType *operand, uint32_t tiles)
+{
+    TensorType type = {operand->shape, format_once(&operand->format, 0)};
+    type.format = spread_format(&type, tiles);
+    return type;
+}

@@ -89,6 +89,27 @@ static double pack_cycles(Planner *p, const TensorType *type, const TensorType *
     return cycles;
 }
 
+static bool is_linear(const TensorType *type)
+{
+    return type->format.axis_count == 1 && type->format.axes[0].axis == AXIS_LINEAR;
+}
+
+/* Row-major rows come in pieces of 32 bytes: they go once to where the operand's long pieces start,
+ * in little time as every tile has little of them, and from there to all its copies. */
+static uint32_t spread_first(Planner *p, uint32_t storage, const TensorType *type, Bill *bill)
+{
+    TensorType spread = plan_spread_type(type, p->options->tiles);
+    Conversion c;
+    if (type_max_shard_bytes(&spread) > 2 * SPREAD_BYTES ||
+        status_discard(costs_conversion(&p->costs, storage, NULL, &spread, &c)))
+        return storage;
+    bill->before += target_phase_cost(c.words, c.sources) + c.local;
+    bill->spread = true;
+    bill->resident += type_max_shard_bytes(&spread);
+    Mapping identity = mapping_identity(&spread.shape);
+    return costs_storage(&p->costs, &spread, &identity);
+}
+
 Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, const TensorType *type,
                     const OperandPlan *operand, const Mapping *extra, bool in_place, Bill *bill)
 {
@@ -107,6 +128,8 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
         bill->resident += members * type_max_shard_bytes(&p->costs.storages.items[storage].type);
     }
     Conversion c;
+    if (bill->may_spread && is_linear(&p->costs.storages.items[storage].type))
+        storage = spread_first(p, storage, type, bill);
     Status direct = costs_conversion(&p->costs, storage, extra, type, &c);
     bool there = status_ok(direct) && c.view;
     if (!staged)
@@ -162,7 +185,7 @@ static void finish(Walk *w, const State *state, Next *next, const Bill *bill, do
     next->apart = bill->apart > 0;
     if (next->apart)
         outside = bill->apart;
-    next->exchange = outside + inside;
+    next->exchange = bill->before + outside + inside;
     next->cycles = next->exchange + bill->local + kernel;
     next->cost = state->cost + next->cycles;
     next->rank = next->cost - FUSED_ADD * next->ahead;
@@ -283,9 +306,13 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
     for (uint32_t j = 0; j < 2; j++) {
         TRY(plan_operand_type(g, w->op, plan, j, &type));
         bill.items = 0;
+        bill.spread = false;
+        bill.may_spread = true;
         TRY(bill_operand(w, state, &next, plan_input(g, w->op, plan, j), &type, &plan->operands[j],
                          NULL, false, &bill));
         phases[j] = target_phase_cost(bill.items, bill.sources);
+        next.spread |= (uint8_t)(bill.spread << j);
+        bill.may_spread = false;
     }
     settle_apart(p, phases, &bill);
     TRY(plan_result_type(g, w->op, plan, &result, &mapping));

@@ -42,6 +42,7 @@ typedef struct Next { /* a step from a state, before anything is copied */
     const OpPlan *plan;
     double cycles, exchange;
     bool in_place, apart;
+    uint8_t spread;
     uint8_t fused;
     uint32_t ahead; /* adds behind this operation that it carries out */
     uint32_t update_count;
@@ -62,7 +63,10 @@ typedef struct Walk {
 typedef struct Bill { /* what the operands of one step cost */
     uint32_t words, sources;
     uint32_t items; /* of the last operand, were it alone in its phase */
-    double apart;   /* GEMM: cost of two phases, when they are better than one; else 0 */
+    double before;  /* cost of phases that bring operands to where they are spread */
+    bool may_spread;
+    bool spread;  /* the last operand goes that way */
+    double apart; /* GEMM: cost of two phases, when they are better than one; else 0 */
     double local;
     uint64_t bytes;    /* of copies */
     uint64_t resident; /* of parameters placed and padded copies */
