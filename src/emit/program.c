@@ -276,8 +276,10 @@ void program_generate(const ProgramTables *tables, const Placement *placement, u
     size_t branch = out->words.count;
     put(g, FORM_brnz_mmmn_zi, M_TEMPORARY, (int32_t)loop); /* patched below */
 
-    put_constant(g, M_ARGUMENT, STATE_BASE + STATE_START_CYCLE);
-    put(g, FORM_call_mmmn_zi, M_ROW_LINK, (int32_t)tables->sample_cycle);
+    if (tile != IDLE_TILE) {
+        put_constant(g, M_ARGUMENT, STATE_BASE + STATE_START_CYCLE);
+        put(g, FORM_call_mmmn_zi, M_ROW_LINK, (int32_t)tables->sample_cycle);
+    }
 
     out->steps_start = here(g) - g->base;
     declare_next(g, 0);
