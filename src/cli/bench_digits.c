@@ -196,6 +196,7 @@ int bench_digits(int argc, char **argv)
                              options, 0, 0};
     TextList arguments = {0};
     int done = command_parse(&command, argc, argv, &arguments);
+    o.build.sampling = profile_sampling(&o.profile);
     array_free(&arguments);
     if (done < 0 && !common_apply("bench digits", &o.build.common))
         done = 2;

@@ -206,6 +206,7 @@ static Status run_workload(const char *name, const ProductsOptions *o, Session *
                                     .weights_once = strcmp(o->weights, "once") == 0,
                                     .io_row_major = strcmp(o->io, "row-major") == 0,
                                     .pairs = !o->no_pairs};
+    TRY(sampling_mode("--profile-source", profile_sampling(&o->profile), &s->options.profile));
     graph_init(&s->graph, &s->arena);
     TRY(strcmp(name, "gemm") == 0 ? gemm_graph(&s->graph, o) : mlp_graph(&s->graph, o));
     double start = seconds_now();

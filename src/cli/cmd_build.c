@@ -19,6 +19,8 @@ int cmd_build(int argc, char **argv)
     const char *output = NULL;
     const Option options[] = {
         {"-o", OPTION_TEXT, &output, "FILE.ipuexe", "the package (default: NAME.ipuexe)", 0, 0},
+        {"--profile", OPTION_TEXT, &build.sampling, "off|overall|full",
+         "what the code records: nothing, begin and end, every step (default off)", 0, 0},
         BUILD_OPTIONS(build),
         {0}};
     const Command command = {"ipu-stack build MODEL.json [-o FILE.ipuexe] [options]",

@@ -94,8 +94,11 @@ static Status run(const RunOptions *o, const char *path, Arena *arena)
         TRY(split_pair(arena, o->inputs.items[i], "--input", &name, &file));
         TRY(read_tensor(&package, name, file, arena, &inputs[i]));
     }
-    DeviceTensor *outputs = arena_array(arena, DeviceTensor, package.output_count);
-    for (uint32_t i = 0; i < package.output_count; i++) {
+    uint32_t output_count = package.output_count; /* of the model: samples come last */
+    if (output_count && strcmp(package.outputs[output_count - 1].name, PROFILE_BINDING) == 0)
+        output_count--;
+    DeviceTensor *outputs = arena_array(arena, DeviceTensor, output_count);
+    for (uint32_t i = 0; i < output_count; i++) {
         const PackageBinding *binding = &package.outputs[i];
         uint64_t elements = shape_elements(&binding->shape);
         outputs[i] = (DeviceTensor){binding->name, arena_array(arena, float, elements), elements};
@@ -103,7 +106,7 @@ static Status run(const RunOptions *o, const char *path, Arena *arena)
     for (size_t i = 0; i < o->outputs.count; i++) { /* before anything runs */
         const char *name, *file;
         TRY(split_pair(arena, o->outputs.items[i], "--output", &name, &file));
-        if (!device_binding(package.outputs, package.output_count, name, 0))
+        if (!device_binding(package.outputs, output_count, name, 0))
             return status_error("--output %s: the package has no such output", name);
     }
     Device *device;
@@ -114,7 +117,7 @@ static Status run(const RunOptions *o, const char *path, Arena *arena)
     Status status = STATUS_OK;
     DeviceRun last = {0};
     for (uint64_t i = 0; i < o->repeat && status_ok(status); i++) {
-        status = device_call(device, inputs, o->inputs.count, outputs, package.output_count);
+        status = device_call(device, inputs, o->inputs.count, outputs, output_count);
         last = *device_last_run(device);
     }
     if (status_ok(status))
@@ -128,11 +131,11 @@ static Status run(const RunOptions *o, const char *path, Arena *arena)
     for (size_t i = 0; i < o->outputs.count; i++) {
         const char *name, *file;
         TRY(split_pair(arena, o->outputs.items[i], "--output", &name, &file));
-        for (uint32_t k = 0; k < package.output_count; k++)
+        for (uint32_t k = 0; k < output_count; k++)
             if (strcmp(package.outputs[k].name, name) == 0)
                 TRY(npy_write(file, &package.outputs[k].shape, outputs[k].data));
     }
-    for (uint32_t i = 0; i < package.output_count; i++)
+    for (uint32_t i = 0; i < output_count; i++)
         print_output(&package.outputs[i], outputs[i].data);
     printf("device=%s cycles=%llu deviceMicroseconds=%.3f boundaryOverheadCycles=%llu phases=%u "
            "hostSeconds=%.4f\n",

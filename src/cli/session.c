@@ -12,6 +12,12 @@ double peak_memory_mib(void)
     return (double)usage.ru_maxrss / 1024.0;
 }
 
+const char *profile_sampling(const ProfileOptions *options)
+{
+    bool package = options->file && options->source && strcmp(options->source, "package") == 0;
+    return package ? "full" : "off";
+}
+
 Status profile_source(const ProfileOptions *options, const Package *package, uint8_t *out)
 {
     *out = DEVICE_PROFILE_NONE;
@@ -20,7 +26,7 @@ Status profile_source(const ProfileOptions *options, const Package *package, uin
         return status_error("--profile-source must be simulator or package");
     if (!options->file)
         return STATUS_OK;
-    bool package_samples = package->profile_mode == PROFILE_FULL;
+    bool package_samples = package->profile_mode != PROFILE_OFF;
     if (source)
         package_samples = strcmp(source, "package") == 0;
     *out = package_samples ? DEVICE_PROFILE_PACKAGE : DEVICE_PROFILE_SIMULATOR;
@@ -61,6 +67,17 @@ static Status compile_session(Session *s, Stage until)
     return status;
 }
 
+Status sampling_mode(const char *option, const char *text, uint8_t *out)
+{
+    static const char *const names[] = {"off", "overall", "full"};
+    for (uint8_t mode = 0; mode < countof(names); mode++)
+        if (!text || strcmp(text, names[mode]) == 0) {
+            *out = mode;
+            return STATUS_OK;
+        }
+    return status_error("%s %s: must be off, overall or full", option, text);
+}
+
 Status session_open(Session *s, const char *model_path, const BuildOptions *options, Stage until)
 {
     *s = (Session){0};
@@ -77,6 +94,7 @@ Status session_open(Session *s, const char *model_path, const BuildOptions *opti
         s->options.recipe = (const char *)s->recipe.data;
         s->options.recipe_name = options->recipe;
     }
+    TRY(sampling_mode("--profile", options->sampling, &s->options.profile));
     s->cache = options->no_cache ? NULL : cache_folder();
     s->options.kernel_cache = s->cache;
     s->options.plan = (PlanOptions){.tiles = (uint32_t)options->tiles,
@@ -96,6 +114,7 @@ Status session_from_package(Session *s, const Package *package, Stage until)
     TRY(model_parse(&s->arena, "the package's model", model, strlen(model), &s->model));
     s->options.recipe = recipe;
     s->options.recipe_name = "the package's recipe";
+    s->options.profile = (uint8_t)package->profile_mode;
     s->options.plan = (PlanOptions){.tiles = package->tiles_used, .precision = {.kind = F16}};
     s->cache = cache_folder();
     s->options.kernel_cache = s->cache;

@@ -9,7 +9,7 @@
 typedef struct BuildOptions {
     CommonOptions common;
     uint64_t tiles;
-    const char *weights, *recipe, *precision;
+    const char *weights, *recipe, *precision, *sampling;
     bool no_cache, weights_once, no_pairs;
 } BuildOptions;
 #define BUILD_OPTIONS_DEFAULT                                                                      \
@@ -58,6 +58,10 @@ typedef struct ProfileOptions {
         "--profile-source", OPTION_TEXT, &(p).source, "simulator|package",                         \
             "who takes the samples (default: the package, if its code does)", 0, 0                 \
     }
+/* "off", "overall", "full" or NULL (off) -> ProfileMode. */
+Status sampling_mode(const char *option, const char *text, uint8_t *out);
+/* What a bench must build for these options: "full" when the package is to take the samples. */
+const char *profile_sampling(const ProfileOptions *options);
 Status profile_source(const ProfileOptions *options, const Package *package, uint8_t *out);
 /* Writes the device's profile where the options want it; nothing without --profile. */
 Status profile_save(const ProfileOptions *options, const Device *device);

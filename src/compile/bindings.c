@@ -291,6 +291,12 @@ Status compile_package(Compilation *c, const CompileOptions *options)
         add_tiles(b, package);
         add_phases(c, package);
         compile_profile_plan(c);
+        package->profile_mode = options->profile;
+        if (options->profile == PROFILE_FULL) {
+            PackageBinding samples;
+            compile_sample_binding(c, &samples);
+            array_push(&b->outputs, samples);
+        }
         add_debug_map(c, package);
         add_allocations(c, package);
         add_texts(c, options, package);

@@ -207,6 +207,10 @@ static Status run_stages(Compilation *c, const CompileOptions *options, Pool *po
     if (until == STAGE_MID)
         return STATUS_OK;
     STAGE("expand_tiles", tile_expand(&c->arena, &c->mid, &c->program));
+    static const uint8_t sampling[] = {[PROFILE_OFF] = SAMPLE_NOTHING,
+                                       [PROFILE_OVERALL] = SAMPLE_OVERALL,
+                                       [PROFILE_FULL] = SAMPLE_STEPS};
+    TRY(emit_add_samples(&c->arena, sampling[options->profile], &c->program));
     VALIDATE(tile_check(&c->program));
     if (until == STAGE_TILE)
         return STATUS_OK;

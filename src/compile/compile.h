@@ -26,6 +26,7 @@ typedef struct CompileOptions {
     const char *recipe_name;  /* for messages */
     const char *kernel_cache; /* folder; NULL: no cache on disk */
     const Tensors *weights;   /* baked into the package; NULL: bindings only */
+    uint8_t profile;          /* ProfileMode: what the code records */
     const Model *model;       /* for the package's text, preprocessing, labels; may be NULL */
 } CompileOptions;
 
@@ -56,5 +57,6 @@ void compilation_free(Compilation *compilation);
 Status compile_package(Compilation *compilation, const CompileOptions *options);
 /* The package's profile plan (profile_plan.c); needs images and the package's phases. */
 void compile_profile_plan(Compilation *compilation);
+void compile_sample_binding(Compilation *compilation, PackageBinding *out);
 
 #endif

@@ -443,6 +443,29 @@ static void add_predictions(Compilation *c)
     }
 }
 
+/* The sample buffers as an output of raw words, tile after tile. */
+void compile_sample_binding(Compilation *c, PackageBinding *out)
+{
+    const Buffer *buffer = &c->program.buffers.items[c->program.sample_buffer];
+    bool any[TILES] = {0};
+    *out = (PackageBinding){.name = PROFILE_BINDING,
+                            .dtype = "u32",
+                            .slices = arena_array(&c->arena, PackageSlice, c->program.tiles)};
+    for (uint32_t t = 0; t < c->program.tiles; t++)
+        any[target_physical(t)] = buffer->bytes[t] != 0;
+    uint64_t offset = 0;
+    for (uint32_t p = 0; p < TILES; p++) {
+        uint32_t t = target_logical(p);
+        if (!any[p])
+            continue;
+        out->slices[out->slice_count++] =
+            (PackageSlice){p, placement_address(&c->placement, t, c->program.sample_buffer), offset,
+                           buffer->bytes[t]};
+        offset += buffer->bytes[t];
+    }
+    out->shape = (Shape){1, {(uint32_t)(offset / 4)}};
+}
+
 void compile_profile_plan(Compilation *c)
 {
     PlanBuilder b = {.c = c};

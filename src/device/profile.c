@@ -115,9 +115,29 @@ Status device_check_profile(const Package *package, uint8_t profile)
         return STATUS_OK;
     if (!package->profile_tile_count)
         return status_error("the package has no profile plan: build it with this version");
-    if (profile == DEVICE_PROFILE_PACKAGE && package->profile_mode != PROFILE_FULL)
+    if (profile == DEVICE_PROFILE_PACKAGE && package->profile_mode == PROFILE_OFF)
         return status_error("the package takes no samples of its steps: build it with --profile "
                             "full, or profile with --profile-source simulator");
+    return STATUS_OK;
+}
+
+/* One sample a tile: from the beginning to the end of its steps. */
+static Status collect_overall(const Backend *backend, const Package *package, Arena *arena,
+                              Profile *out)
+{
+    out->steps = arena_new(arena, ProfileStep);
+    out->steps[0] = (ProfileStep){.kind = PROFILE_COMPUTE, .operation = "run", .kernel = ""};
+    out->step_count = 1;
+    out->prediction_count = 0;
+    for (uint32_t t = 0; t < package->profile_tile_count; t++) {
+        uint32_t times[2], physical = package->profile_tiles[t].physical;
+        TRY(backend->read(backend->state, physical, STATE_BASE + STATE_START_CYCLE, times,
+                          sizeof times));
+        ProfileSample *sample = arena_new(arena, ProfileSample);
+        *sample = (ProfileSample){.start = times[0], .end = times[1]};
+        out->tiles[out->tile_count++] =
+            (ProfileTile){.physical = physical, .samples = sample, .sample_count = 1};
+    }
     return STATUS_OK;
 }
 
@@ -134,6 +154,8 @@ Status profile_collect(const Backend *backend, const Package *package, uint8_t s
                      .predictions = package->predictions,
                      .prediction_count = package->prediction_count,
                      .tiles = arena_array(arena, ProfileTile, package->profile_tile_count)};
+    if (source == DEVICE_PROFILE_PACKAGE && package->profile_mode == PROFILE_OVERALL)
+        return collect_overall(backend, package, arena, out);
     Unrolled sequence = {0};
     Status status = STATUS_OK;
     for (uint32_t t = 0; t < package->profile_tile_count && status_ok(status); t++)

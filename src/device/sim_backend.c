@@ -77,8 +77,8 @@ static Status sim_backend_resume(void *state, BackendStop *stop)
     return STATUS_OK;
 }
 
-/* A program without an exchange has no first barrier: it counts from the start sample that every tile
- * takes before its first step (the low word of the cycle counter), the earliest of them. */
+/* A program without an exchange has no first barrier: it counts from the start sample that every
+ * tile takes before its first step (the low word of the cycle counter), the earliest of them. */
 static uint64_t earliest_start(const SimBackend *b, uint64_t last)
 {
     uint64_t longest = 0;

@@ -34,6 +34,32 @@ Status emit_size(Arena *arena, const TileProgram *program, EmitSizes *out)
     return STATUS_OK;
 }
 
+Status emit_add_samples(Arena *arena, uint8_t sampling, TileProgram *program)
+{
+    program->sampling = sampling;
+    if (sampling != SAMPLE_STEPS)
+        return STATUS_OK;
+    ProgramTables tables;
+    TRY(tables_build(arena, program, NULL, &tables));
+    Buffer buffer = {.name = "profile.cycles",
+                     .memory_class = MEMORY_STANDARD,
+                     .resident = true,
+                     .align = 8,
+                     .members = 1,
+                     .bytes = arena_array(arena, uint32_t, program->tiles),
+                     .alias = BUFFER_NONE,
+                     .value = 0xffffffff};
+    for (uint32_t tile = 0; tile < program->tiles; tile++) {
+        TileProgramCode code;
+        program_generate(&tables, NULL, tile, &code);
+        buffer.bytes[tile] = 4 * code.samples;
+        program_code_free(&code);
+    }
+    program->sample_buffer = (uint32_t)program->buffers.count;
+    array_push(&program->buffers, buffer);
+    return STATUS_OK;
+}
+
 typedef struct ImageJob {
     Arena *arenas; /* one per worker */
     const ProgramTables *tables;

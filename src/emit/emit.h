@@ -13,6 +13,10 @@ typedef struct EmitSizes {
     uint32_t idle_code_bytes;
 } EmitSizes;
 
+/* Makes the code record what `sampling` says; for SAMPLE_STEPS a buffer "profile.cycles" is added
+ * to the program, one word for every step that a tile runs, loops unrolled, and one for the end. */
+Status emit_add_samples(Arena *arena, uint8_t sampling, TileProgram *program);
+
 /* Code size per tile; exact. */
 Status emit_size(Arena *arena, const TileProgram *program, EmitSizes *out);
 

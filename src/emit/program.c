@@ -23,7 +23,11 @@
  *
  * A repeat keeps a frame on the stack:
  *   word 0       iterations left
- *   word 1 + k   byte displacement of the current iteration, for the tile's k-th distinct stride */
+ *   word 1 + k   byte displacement of the current iteration, for the tile's k-th distinct stride
+ *   last word    byte displacement of the current iteration's samples, when steps are sampled
+ *
+ * A sample is the supervisor's cycle counter as of the step's first instruction; storing it takes 8
+ * cycles, 9 in a repeat. */
 #include "emit/program.h"
 
 enum {
@@ -45,8 +49,9 @@ typedef struct Generator {
     const Placement *placement;
     uint32_t tile, base;
     TileProgramCode *out;
-    uint32_t strides[MAX_STRIDES], stride_count; /* of the open repeat's frame */
-    uint32_t body, frame_bytes;                  /* word index of its first instruction */
+    uint32_t strides[MAX_STRIDES], stride_count;    /* of the open repeat's frame */
+    uint32_t body, frame_bytes;                     /* word index of its first instruction */
+    uint32_t iterations, sample_slot, body_samples; /* sample_slot 0: not in a repeat */
     uint32_t declared; /* step + 1 of the phase that sans 0 was issued for */
 } Generator;
 
@@ -107,6 +112,34 @@ static void put_call(Generator *g, const CallInfo *call, const BufferRef *operan
     for (uint32_t i = 0; i < call->contract.scalar_count; i++)
         put_constant(g, reg++, (uint32_t)call->contract.scalars[i]);
     put(g, FORM_call_mmmn_zi, M_ROW_LINK, (int32_t)call->symbol);
+}
+
+static bool samples_steps(const Generator *g)
+{
+    return g->program->sampling == SAMPLE_STEPS && g->tile != IDLE_TILE;
+}
+
+/* Word number g->out->samples of the tile's buffer, plus the iteration's displacement. */
+static void put_sample(Generator *g)
+{
+    enum { M_COUNT = 1, M_DISPLACEMENT = 2 };
+    uint32_t address = SIZING_ADDRESS;
+    if (g->placement)
+        address = placement_address(g->placement, g->tile, g->program->sample_buffer) +
+                  4 * g->out->samples;
+    put(g, FORM_get_mmmn_zi, M_COUNT, isa_csr_number("SCOUNT_L", MODE_SUPERVISOR));
+    put_constant(g, M_TEMPORARY, address);
+    if (g->sample_slot)
+        put(g, FORM_ld32_mmmn_zi, M_STACK, M_ZERO, (int32_t)g->sample_slot, M_DISPLACEMENT);
+    put(g, FORM_st32_mmmn_zi, M_TEMPORARY, g->sample_slot ? M_DISPLACEMENT : M_ZERO, 0, M_COUNT);
+    g->out->samples++;
+}
+
+static void put_overall_end(Generator *g)
+{
+    put(g, FORM_get_mmmn_zi, 1, isa_csr_number("SCOUNT_L", MODE_SUPERVISOR));
+    put_constant(g, M_TEMPORARY, STATE_BASE);
+    put(g, FORM_st32_mmmn_zi, M_TEMPORARY, M_ZERO, STATE_END_CYCLE / 4, 1);
 }
 
 static bool takes_part(const Generator *g, size_t step)
@@ -199,30 +232,43 @@ static void put_repeat(Generator *g, size_t step)
 {
     if (g->tile != IDLE_TILE)
         collect_strides(g, step);
-    g->frame_bytes = round_up_u32(4 * (1 + g->stride_count), 8);
+    uint32_t slots = 1 + g->stride_count;
+    g->sample_slot = samples_steps(g) ? slots++ : 0;
+    g->frame_bytes = round_up_u32(4 * slots, 8);
+    g->iterations = g->program->steps.items[step].count;
+    g->body_samples = g->out->samples;
     put(g, FORM_add_mmmn_si, M_STACK, M_STACK, -(int32_t)g->frame_bytes);
     put_constant(g, M_TEMPORARY, g->program->steps.items[step].count);
     put(g, FORM_st32_mmmn_zi, M_STACK, M_ZERO, 0, M_TEMPORARY);
-    for (uint32_t k = 0; k < g->stride_count; k++)
-        put(g, FORM_st32_mmmn_zi, M_STACK, M_ZERO, (int32_t)(1 + k), M_ZERO);
+    for (uint32_t k = 1; k < slots; k++)
+        put(g, FORM_st32_mmmn_zi, M_STACK, M_ZERO, (int32_t)k, M_ZERO);
     g->body = here(g);
+}
+
+static void put_advance(Generator *g, uint32_t slot, uint32_t bytes)
+{
+    enum { M_STRIDE = 1 };
+    put(g, FORM_ld32_mmmn_zi, M_STACK, M_ZERO, (int32_t)slot, M_TEMPORARY);
+    put_constant(g, M_STRIDE, bytes);
+    put(g, FORM_add_mmmn, M_TEMPORARY, M_TEMPORARY, M_STRIDE);
+    put(g, FORM_st32_mmmn_zi, M_STACK, M_ZERO, (int32_t)slot, M_TEMPORARY);
 }
 
 static void put_end_repeat(Generator *g)
 {
-    enum { M_STRIDE = 1 };
-    for (uint32_t k = 0; k < g->stride_count; k++) {
-        put(g, FORM_ld32_mmmn_zi, M_STACK, M_ZERO, (int32_t)(1 + k), M_TEMPORARY);
-        put_constant(g, M_STRIDE, g->strides[k]);
-        put(g, FORM_add_mmmn, M_TEMPORARY, M_TEMPORARY, M_STRIDE);
-        put(g, FORM_st32_mmmn_zi, M_STACK, M_ZERO, (int32_t)(1 + k), M_TEMPORARY);
-    }
+    uint32_t body_samples = g->out->samples - g->body_samples;
+    for (uint32_t k = 0; k < g->stride_count; k++)
+        put_advance(g, 1 + k, g->strides[k]);
+    if (g->sample_slot)
+        put_advance(g, g->sample_slot, 4 * body_samples);
     put(g, FORM_ld32_mmmn_zi, M_STACK, M_ZERO, 0, M_TEMPORARY);
     put(g, FORM_add_mmmn_si, M_TEMPORARY, M_TEMPORARY, -1);
     put(g, FORM_st32_mmmn_zi, M_STACK, M_ZERO, 0, M_TEMPORARY);
     put(g, FORM_brnz_mmmn_zi, M_TEMPORARY, (int32_t)g->body);
     put(g, FORM_add_mmmn_si, M_STACK, M_STACK, (int32_t)g->frame_bytes);
     g->stride_count = 0;
+    g->sample_slot = 0;
+    g->out->samples = g->body_samples + g->iterations * body_samples;
 }
 
 static void put_step(Generator *g, size_t step)
@@ -234,6 +280,8 @@ static void put_step(Generator *g, size_t step)
         return;
     CodeMark mark = {.address = here(g), .step = (uint32_t)step};
     array_push(&g->out->marks, mark);
+    if (samples_steps(g))
+        put_sample(g);
     if (s->kind == STEP_CALL) {
         uint32_t class = g->tables->class_of[step * program->tiles + g->tile] - 1;
         put_call(g, &g->tables->calls[class], program->classes.items[class].operands);
@@ -286,6 +334,10 @@ void program_generate(const ProgramTables *tables, const Placement *placement, u
     for (size_t step = 0; step < tables->program->steps.count; step++)
         put_step(g, step);
     out->steps_end = here(g) - g->base;
+    if (samples_steps(g))
+        put_sample(g);
+    else if (g->program->sampling == SAMPLE_OVERALL && tile != IDLE_TILE)
+        put_overall_end(g);
     put(g, FORM_sync, SYNC_HOST);
     put(g, FORM_bri_mmmn_zi, (int32_t)loop);
     out->words.items[branch] = isa_word(FORM_brnz_mmmn_zi, M_TEMPORARY, (int32_t)here(g));

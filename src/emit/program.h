@@ -32,6 +32,7 @@ typedef struct TileProgramCode {
     WordArray words;
     MarkArray marks;
     uint32_t steps_start, steps_end; /* byte offsets from the program's start */
+    uint32_t samples;                /* words that the tile records */
 } TileProgramCode;
 
 enum { IDLE_TILE = 0xffffffffu };

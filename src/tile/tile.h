@@ -99,6 +99,12 @@ typedef struct Step {
                               STEP_EXCHANGE: first = the phase; STEP_REPEAT: count = iterations */
 } Step;
 
+typedef enum Sampling { /* what the generated code records for profiles */
+                        SAMPLE_NOTHING,
+                        SAMPLE_OVERALL, /* begin and end, in the runtime state */
+                        SAMPLE_STEPS    /* a cycle count at every step, in sample_buffer */
+} Sampling;
+
 typedef struct TileProgram { /* memory in the arena given to tile_expand */
     uint32_t tiles;          /* logical tiles in use, 1..1472 */
     ARRAY(Buffer) buffers;
@@ -106,6 +112,8 @@ typedef struct TileProgram { /* memory in the arena given to tile_expand */
     ARRAY(CallClass) classes;
     ARRAY(LocalCopy) copies;
     ARRAY(ExchangePhase) phases;
+    uint8_t sampling;       /* Sampling */
+    uint32_t sample_buffer; /* SAMPLE_STEPS: added by emit_add_samples */
 } TileProgram;
 
 Status tile_expand(Arena *arena, const Mid *mid, TileProgram *out);
