@@ -94,28 +94,74 @@ static Status sum_spread(Lower *l, uint32_t op, MidId partials, const TensorType
     return STATUS_OK;
 }
 
+/* Operands in slices of K, each over the one before; every product but the first accumulates. */
+static Status sliced_product(Lower *l, uint32_t op, const TensorType *partial, MidId *partials)
+{
+    const OpPlan *plan = &l->recipe->ops[op];
+    uint32_t inner =
+        l->graph->values.items[l->graph->operations.items[op].inputs[1]].shape.extent[0];
+    MidId operands[2] = {MID_NONE, MID_NONE};
+    for (uint32_t slice = 0; slice * plan->inner_block * plan->inner < inner; slice++) {
+        uint32_t block = 0; /* of K, in the right operand */
+        l->phase++;
+        for (uint32_t j = 0; j < 2; j++) {
+            TensorType type;
+            Mapping mapping;
+            bool fresh;
+            TRY(plan_slice(l->graph, op, plan, slice, j, &type, &mapping));
+            block = type.format.order.row_block;
+            MidId into = lower_value(l, j ? "right" : "left", &type);
+            l->mid->values.items[into].storage = operands[j];
+            TRY(lower_operand(l, plan_input(l->graph, op, plan, j), &type, STAGING_DIRECT,
+                              PADDING_RESIDENT, &mapping, into, &operands[j], &fresh));
+        }
+        MidId sum = lower_value(l, "partials", partial);
+        l->mid->values.items[sum].storage = slice ? *partials : MID_NONE;
+        product(l, plan, operands[0], operands[1], sum, slice > 0);
+        l->mid->ops.items[l->mid->ops.count - 1].inner_block = block;
+        *partials = sum;
+    }
+    return STATUS_OK;
+}
+
+/* Both operands whole. */
+static Status lower_operands(Lower *l, uint32_t op, MidId *left, MidId *right)
+{
+    const OpPlan *plan = &l->recipe->ops[op];
+    bool fresh;
+    TRY(lower_input(l, op, 0, left, &fresh));
+    size_t before = l->mid->ops.count;
+    TRY(lower_input(l, op, 1, right, &fresh));
+    for (size_t i = before; plan->apart && i < l->mid->ops.count; i++)
+        l->mid->ops.items[i].alone = l->mid->ops.items[i].kind == MID_COPY;
+    return STATUS_OK;
+}
+
 Status lower_gemm(Lower *l, uint32_t op)
 {
     const Operation *o = &l->graph->operations.items[op];
     const OpPlan *plan = &l->recipe->ops[op];
     TensorType type, stored_type;
     Mapping mapping;
-    MidId left, right, result, initial = MID_NONE;
+    MidId left = MID_NONE, right = MID_NONE, result, initial = MID_NONE;
     bool fresh;
     if (o->kind != OP_GEMM || plan->operand_count < 2)
         return status_error("%s: not a product", l->key);
-    TRY(lower_input(l, op, 0, &left, &fresh));
-    size_t before = l->mid->ops.count;
-    TRY(lower_input(l, op, 1, &right, &fresh));
-    for (size_t i = before; plan->apart && i < l->mid->ops.count; i++)
-        l->mid->ops.items[i].alone = l->mid->ops.items[i].kind == MID_COPY;
+    bool sliced = plan->slices > 1;
+    if (!sliced)
+        TRY(lower_operands(l, op, &left, &right));
     TRY(plan_result_type(l->graph, op, plan, &stored_type, &mapping));
     TRY(plan_product_type(l->graph, op, plan, &type));
     if (plan->inner > 1) {
         TensorType partial_type;
         TRY(plan_partial_type(l->graph, op, plan, &partial_type));
-        MidId partials = lower_value(l, "partials", &partial_type);
-        product(l, plan, left, right, partials, false);
+        MidId partials;
+        if (sliced) {
+            TRY(sliced_product(l, op, &partial_type, &partials));
+        } else {
+            partials = lower_value(l, "partials", &partial_type);
+            product(l, plan, left, right, partials, false);
+        }
         result = lower_value(l, "", &type);
         TRY(plan->scatter ? sum_spread(l, op, partials, &type, result)
                           : sum_partials(l, op, partials, &type, result));

@@ -163,6 +163,27 @@ static double own_part_cycles(Costs *costs, const TensorType *partial, const Ten
     return costs_kernel(costs, &copy);
 }
 
+/* Every slice but the first accumulates; the last may be thinner. */
+static Status price_slices(Planner *p, uint32_t op, Candidate *c)
+{
+    const OpPlan *plan = &c->plan;
+    uint32_t inner = gemm_shape(p->graph, op).inner, step = plan->inner_block * plan->inner;
+    TensorType product, left, right;
+    Mapping mapping;
+    TRY(plan_partial_type(p->graph, op, plan, &product));
+    for (uint32_t slice = 1; slice * step < inner; slice++) {
+        TRY(plan_slice(p->graph, op, plan, slice, 0, &left, &mapping));
+        TRY(plan_slice(p->graph, op, plan, slice, 1, &right, &mapping));
+        KernelSpec gemm = {.family = KERNEL_GEMM, .p = {[GEMM_ACCUMULATE] = 1}};
+        ShardOf shards[3] = {{&product, 0}, {&left, 0}, {&right, 0}};
+        TRY(plan_fill_spec(&gemm, shards, 3));
+        int32_t block = right.format.order.row_block, calls = gemm.p[GEMM_INNER] / block;
+        gemm.p[GEMM_INNER] = block;
+        c->kernel += calls * costs_kernel(&p->costs, &gemm);
+    }
+    return STATUS_OK;
+}
+
 static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
 {
     TensorType left, right, result, product, stored;
@@ -184,6 +205,8 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
     ShardOf shards[3] = {
         {&product, 0}, {plan->swapped ? &right : &left, 0}, {plan->swapped ? &left : &right, 0}};
     TRY(costs_pattern(&p->costs, gemm, shards, 3, &c->kernel));
+    if (plan->slices > 1)
+        TRY(price_slices(p, op, c));
     uint64_t shard = type_max_shard_bytes(&result);
     c->bytes = shard;
     if (plan->result_staging != STAGING_DIRECT) {
@@ -213,7 +236,7 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
 }
 
 typedef struct Variant { /* of a grid */
-    uint32_t addends, first;
+    uint32_t addends, first, slices;
     uint8_t scatter, staging;
 } Variant;
 
@@ -228,6 +251,7 @@ static Status push_gemm(Planner *p, uint32_t op, const Grid *g, const Variant *v
                             .inner = g->inner}};
     c.plan.operand_count = 2 + v->addends;
     c.plan.scatter = v->scatter;
+    c.plan.slices = v->slices;
     c.plan.result_staging = v->staging;
     c.plan.inner_block = g->piece;
     c.plan.operands[g->swapped ? 0 : 1].format.memory_class = MEMORY_INTERLEAVED;
@@ -258,6 +282,17 @@ static bool feeds_product(const Planner *p, ValueId value)
     return false;
 }
 
+/* Slices of K that make the operands of a tile small beside the product. */
+static uint32_t wanted_slices(const Planner *p, uint32_t op, const Grid *g)
+{
+    enum { SLICE_BYTES = 80 << 10 };
+    GemmShape s = gemm_shape(p->graph, op);
+    uint32_t rows = ceil_div_u32(s.outer * s.rows, g->rows), whole = g->piece / 16;
+    uint64_t bytes = 2ull * (rows + ceil_div_u32(s.columns, g->columns)) * g->piece;
+    uint32_t slices = (uint32_t)((bytes + SLICE_BYTES - 1) / SLICE_BYTES);
+    return slices < 2 ? 1 : ceil_div_u32(whole, ceil_div_u32(whole, min_u32(slices, whole)));
+}
+
 /* The ways to run a grid: adds fused or not, sums on the first tiles or spread, at both ends. */
 static Status push_variants(Planner *p, uint32_t op, const Grid *g, CandidateArray *out)
 {
@@ -282,6 +317,11 @@ static Status push_variants(Planner *p, uint32_t op, const Grid *g, CandidateArr
                         : p->options->io_row_major ? STAGING_ROW_MAJOR
                                                    : STAGING_DIRECT;
         }
+        status_free(why);
+        why = push_gemm(p, op, g, &v, out);
+        v.slices = wanted_slices(p, op, g);
+        if (v.slices < 2 || g->swapped)
+            continue;
         status_free(why);
         why = push_gemm(p, op, g, &v, out);
     }

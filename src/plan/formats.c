@@ -158,10 +158,15 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     GemmShape shape = gemm_shape(graph, op);
     if (plan->scatter && (plan->inner < 2 || plan->operand_count > 2 || shape.outer > 1))
         return status_error("%s: only sums of partials of one matrix are spread", plan->key);
+    if (plan->slices > 1 &&
+        (!plan->scatter || plan->swapped || o->transpose_right || shape.inner % 16))
+        return status_error("%s: no slices of K this way", plan->key);
     uint32_t R = plan->rows, C = plan->columns, I = plan->inner;
     uint32_t k = left_shape->rank - 1, m = k - 1, n = out_shape->rank - 1;
     uint32_t piece = round_up_u32(ceil_div_u32(shape.inner, I), 16); /* of K, per tile */
-    if (plan->inner_block && plan->inner_block < piece)
+    if (plan->slices > 1)
+        piece = plan->inner_block = 16 * ceil_div_u32(piece / 16, plan->slices);
+    else if (plan->inner_block && plan->inner_block < piece)
         piece = round_up_u32(piece, plan->inner_block);
     else
         plan->inner_block = piece;
@@ -321,6 +326,29 @@ ValueId plan_fused_result(const Graph *graph, uint32_t op, const OpPlan *plan)
     return value;
 }
 
+Status plan_slice(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t slice,
+                  uint32_t operand, TensorType *type, Mapping *mapping)
+{
+    const Shape *shape = plan_shape(graph, plan_operation(graph, op)->inputs[operand]);
+    uint32_t axis = operand ? 0 : shape->rank - 1, inner = shape->extent[axis];
+    uint32_t step = plan->inner_block * plan->inner, start = slice * step;
+    if (start >= inner)
+        return status_error("%s: no slice %u", plan->key, slice);
+    uint32_t length = min_u32(step, inner - start);
+    uint32_t block = 16 * ceil_div_u32(ceil_div_u32(length, 16), plan->inner);
+    if (length % block) /* no padding: it would hold what an earlier slice left there */
+        block = 16;
+    *type = (TensorType){.shape = *shape, .format = plan->operands[operand].format};
+    type->shape.extent[axis] = length;
+    for (uint32_t i = 0; i < type->format.axis_count; i++)
+        if (type->format.axes[i].axis == axis)
+            type->format.axes[i].block = block;
+    if (type->format.order.kind == ORDER_BLOCK_MAJOR)
+        type->format.order.row_block = (uint16_t)block;
+    *mapping = mapping_slice(shape, axis, start, length);
+    return STATUS_OK;
+}
+
 Status plan_operand_type(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t operand,
                          TensorType *out)
 {
@@ -329,6 +357,10 @@ Status plan_operand_type(const Graph *graph, uint32_t op, const OpPlan *plan, ui
         return status_error("%s: no operand %u", plan->key ? plan->key : "plan", operand);
     *out =
         (TensorType){.shape = *plan_shape(graph, value), .format = plan->operands[operand].format};
+    if (plan->algorithm == ALGORITHM_GEMM_GRID && plan->slices > 1 && operand < 2) {
+        Mapping first;
+        return plan_slice(graph, op, plan, 0, operand, out, &first);
+    }
     if (plan->algorithm == ALGORITHM_GEMM_GRID && operand >= 2)
         out->shape = *plan_shape(graph, plan_operation(graph, op)->results[0]);
     if (plan->algorithm == ALGORITHM_ATTENTION) {

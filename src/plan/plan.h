@@ -70,8 +70,10 @@ typedef struct OpPlan {
     uint32_t key_block;                 /* attention: keys per softmax block */
     uint32_t operand_count;
     OperandPlan operands[PLAN_OPERANDS];
-    Format partial;         /* GEMM: what the product is computed in: partials when inner > 1 */
-    uint8_t scatter;        /* GEMM with inner > 1: Scatter */
+    Format partial;  /* GEMM: what the product is computed in: partials when inner > 1 */
+    uint32_t slices; /* GEMM: above 1, operands come in that many slices of K, one after the other
+                        into the same memory; their formats are those of the first. 0 is 1 */
+    uint8_t scatter; /* GEMM with inner > 1: Scatter */
     uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows,
                                PANELS to micro-panels */
     Format result;
@@ -107,6 +109,9 @@ typedef struct PlanOptions {
 /* Shape and format of the op's operand j (for attention: of one round and key block). */
 Status plan_operand_type(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t operand,
                          TensorType *out);
+/* GEMM in slices: left or right operand of one slice, and where it lies in the whole. */
+Status plan_slice(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t slice,
+                  uint32_t operand, TensorType *type, Mapping *mapping);
 /* Where a spread operand stops on its way: one copy in small parts over the tiles. */
 TensorType plan_spread_type(const TensorType *operand, uint32_t tiles);
 /* The graph value behind operand j: an input of the operation or of an add fused into it. */

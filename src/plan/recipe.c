@@ -162,6 +162,8 @@ static void print_op(Text *text, const OpPlan *plan, bool inside)
                     plan->columns, plan->inner, plan->key_block);
     if (plan->algorithm == ALGORITHM_ROWS)
         text_printf(text, " %u parts, %u copies", plan->rows, plan->columns);
+    if (plan->slices > 1)
+        text_printf(text, ", %u slices of K", plan->slices);
     if (plan->apart)
         text_append(text, ", operands in two phases");
     if (plan->in_place)
@@ -209,6 +211,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "columns", json_integer(plan->columns));
     json_object_set_new(out, "inner", json_integer(plan->inner));
     json_object_set_new(out, "resultStaging", json_string(staging_names[plan->result_staging]));
+    json_object_set_new(out, "slices", json_integer(plan->slices));
     json_object_set_new(out, "spread", json_integer(plan->spread));
     json_object_set_new(out, "apart", json_boolean(plan->apart));
     json_object_set_new(out, "scatter", json_string(scatter_names[plan->scatter]));
@@ -303,10 +306,29 @@ static Status read_operand(const JsonPlace *place, OperandPlan *out)
 
 static Status read_op(Arena *arena, const JsonPlace *place, const Operation *operation, OpPlan *out)
 {
-    static const char *const keys[] = {
-        "key",    "algorithm",  "fused",          "swapped",  "inPlace",       "rows",    "columns",
-        "inner",  "innerBlock", "columnBlock",    "keyBlock", "resultStaging", "scatter", "apart",
-        "spread", "cycles",     "exchangeCycles", "operands", "partial",       "result",  NULL};
+    static const char *const keys[] = {"key",
+                                       "algorithm",
+                                       "fused",
+                                       "swapped",
+                                       "inPlace",
+                                       "rows",
+                                       "columns",
+                                       "inner",
+                                       "innerBlock",
+                                       "columnBlock",
+                                       "keyBlock",
+                                       "slices",
+                                       "resultStaging",
+                                       "slices",
+                                       "scatter",
+                                       "apart",
+                                       "spread",
+                                       "cycles",
+                                       "exchangeCycles",
+                                       "operands",
+                                       "partial",
+                                       "result",
+                                       NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
     TRY(json_only(place, keys));
@@ -331,6 +353,7 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(json_u32(place, "inner", 0, TILES, &out->inner));
     TRY(json_u32(place, "innerBlock", 0, UINT16_MAX, &out->inner_block));
     TRY(json_u32(place, "columnBlock", 0, LARGEST, &out->column_block));
+    TRY(json_u32(place, "slices", 0, TILES, &out->slices));
     TRY(json_u32(place, "keyBlock", 0, LARGEST, &out->key_block));
     TRY(json_number(place, "cycles", &out->cycles));
     TRY(json_number(place, "exchangeCycles", &out->exchange_cycles));

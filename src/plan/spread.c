@@ -52,6 +52,8 @@ static void cut_axis(TensorType *type, const Direction *direction, uint32_t most
 {
     Format *format = &type->format;
     uint32_t axis = type->shape.rank - direction->from_end, index = 0;
+    if (most < 2)
+        return;
     uint32_t units = ceil_div_u32(piece_extent(type, axis), direction->unit);
     uint32_t grain = ceil_div_u32(units, min_u32(units, most)), parts = ceil_div_u32(units, grain);
     if (parts < 2)

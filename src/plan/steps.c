@@ -51,6 +51,26 @@ static Format away_from(const Format *format, uint32_t busy_first, uint32_t busy
     return once;
 }
 
+/* The pieces of all slices of K, of which `wanted` is the first. */
+static Format whole_format(const TensorType *wanted, const Shape *shape, uint32_t tiles)
+{
+    Format whole = format_once(&wanted->format, 0);
+    for (uint32_t i = 0; i < whole.axis_count; i++) {
+        AxisTiling *tiling = &whole.axes[i];
+        if (shape->extent[tiling->axis] == wanted->shape.extent[tiling->axis])
+            continue;
+        uint32_t extent = shape->extent[tiling->axis];
+        uint32_t others = whole.tile_count / tiling->partitions;
+        uint32_t pieces = min_u32(ceil_div_u32(extent, tiling->block), max_u32(tiles / others, 1));
+        tiling->block = 16 * ceil_div_u32(ceil_div_u32(extent, 16), pieces);
+        tiling->partitions = ceil_div_u32(extent, tiling->block);
+        whole.tile_count = others * tiling->partitions;
+        if (whole.order.kind == ORDER_BLOCK_MAJOR)
+            whole.order.row_block = (uint16_t)tiling->block;
+    }
+    return whole;
+}
+
 enum { SPREAD_BYTES = 8 << 10 }; /* of a shard that is stored once, and should be smaller */
 
 /* Gives an unplaced parameter or input its format. Parameters lie where their first consumer wants
@@ -64,7 +84,9 @@ static uint32_t place_free(Walk *w, ValueId value, const TensorType *wanted, boo
     TensorType type = {.shape = *shape};
     uint32_t busy_first = wanted->format.first_tile;
     busy_end = max_u32(busy_end, busy_first + wanted->format.tile_count);
-    if (direct && shape_equal(shape, &wanted->shape))
+    if (!shape_equal(shape, &wanted->shape) && shape->rank == wanted->shape.rank && w->slices > 1)
+        type.format = whole_format(wanted, shape, p->options->tiles);
+    else if (direct && shape_equal(shape, &wanted->shape))
         type.format = wanted->format;
     else if (shape->rank == wanted->shape.rank && !direct)
         type.format = broadcast_format(&wanted->format, &wanted->shape, shape), once = true;
@@ -147,7 +169,7 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
     if (staged) {
         bill->local += pack_cycles(p, type, &rows);
         bill->bytes += 2 * bytes;
-    } else if (type->format.order.kind != ORDER_ROW_MAJOR) {
+    } else if (type->format.order.kind != ORDER_ROW_MAJOR && w->slices < 2) {
         bill->resident += bytes; /* padded: a buffer of its own */
     } else {
         bill->bytes += bytes;
@@ -308,13 +330,26 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
         bill.items = 0;
         bill.spread = false;
         bill.may_spread = true;
-        TRY(bill_operand(w, state, &next, plan_input(g, w->op, plan, j), &type, &plan->operands[j],
-                         NULL, false, &bill));
+        w->slices = plan->slices;
+        ValueId value = plan_input(g, w->op, plan, j);
+        Mapping first, *slice = plan->slices > 1 ? &first : NULL;
+        if (slice)
+            TRY(plan_slice(g, w->op, plan, 0, j, &type, slice));
+        TRY(bill_operand(w, state, &next, value, &type, &plan->operands[j], slice, false, &bill));
+        w->slices = 1;
         phases[j] = target_phase_cost(bill.items, bill.sources);
         next.spread |= (uint8_t)(bill.spread << j);
         bill.may_spread = false;
     }
     settle_apart(p, phases, &bill);
+    double later = 0; /* slices after the first */
+    if (plan->slices > 1) {
+        uint32_t inner = gemm_shape(g, w->op).inner, step = plan->inner_block * plan->inner;
+        later = ((double)inner / step - 1) *
+                    (target_phase_cost(bill.words, bill.sources) - target_phase_cost(1, 0)) +
+                (ceil_div_u32(inner, step) - 1) * target_phase_cost(1, 0);
+        later += (ceil_div_u32(inner, step) - 1) * bill.local;
+    }
     TRY(plan_result_type(g, w->op, plan, &result, &mapping));
     uint32_t adds[2];
     fusable_adds(p, w->op, adds);
@@ -333,9 +368,16 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
     bill.local += sum.local;
     bill.resident += sum.resident;
     next.ahead = plan->operand_count - 2;
-    double inside = plan->inner > 1 ? target_phase_cost(sum.words, sum.sources) : 0;
+    double inside = later + (plan->inner > 1 ? target_phase_cost(sum.words, sum.sources) : 0);
     next.plan = plan;
-    finish(w, state, &next, &bill, c->kernel, inside, c->bytes + sum.bytes);
+    uint64_t bytes = c->bytes + sum.bytes;
+    if (plan->slices > 1) { /* slices are gone when the partials are summed */
+        TensorType partial;
+        TRY(plan_partial_type(g, w->op, plan, &partial));
+        uint64_t rest = bytes - type_max_shard_bytes(&partial);
+        bytes -= rest < bill.bytes ? rest : bill.bytes;
+    }
+    finish(w, state, &next, &bill, c->kernel, inside, bytes);
     return STATUS_OK;
 }
 

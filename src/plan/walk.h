@@ -54,6 +54,7 @@ typedef struct Walk {
     Planner *p;
     uint32_t iterations; /* members of a parameter argument */
     uint32_t op;         /* being expanded */
+    uint32_t slices;     /* of K, in which the operand at hand comes; else 0 or 1 */
     NextArray nexts;
     double best[DEFAULT_BEAM]; /* the best ranks so far, ascending */
     uint32_t ranked;

@@ -187,6 +187,13 @@ static Status product_site(const Expand *e, const MidOp *op, uint32_t tile, uint
     return STATUS_OK;
 }
 
+/* Of a slice of K, a tile may have nothing. */
+static bool has_inner(const Expand *e, const MidOp *op, uint32_t tile)
+{
+    uint32_t shard;
+    return shard_on(e, op->operands[0], tile, &shard) || !op->kernel.p[GEMM_ACCUMULATE];
+}
+
 static Status expand_product(Expand *e, const MidOp *op)
 {
     uint32_t shard;
@@ -197,7 +204,7 @@ static Status expand_product(Expand *e, const MidOp *op)
         for (uint32_t t = 0; t < e->mid->tiles; t++) {
             CallSite site;
             bool any;
-            if (!shard_on(e, op->results[0], t, &shard))
+            if (!shard_on(e, op->results[0], t, &shard) || !has_inner(e, op, t))
                 continue;
             TRY(product_site(e, op, t, call, &site, &any));
             if (!any)
