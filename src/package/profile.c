@@ -17,12 +17,55 @@ const char *profile_metadata(const ProfileStep *step, const char *name)
     return NULL;
 }
 
+const ProfileActivity *profile_activity(const ProfileTile *tile, uint32_t step)
+{
+    uint32_t low = 0, high = tile->activity_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (tile->activities[middle].step < step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < tile->activity_count && tile->activities[low].step == step;
+    return found ? &tile->activities[low] : NULL;
+}
+
+/* Reports are JSON inside: every text must be UTF-8. */
+static Status check_text(const char *text, const char *what, uint32_t number)
+{
+    json_t *string = json_string(text);
+    bool good = string != NULL;
+    json_decref(string);
+    return good ? STATUS_OK : status_error("%s %u: a text is not UTF-8", what, number);
+}
+
+static Status check_texts(const Profile *profile)
+{
+    TRY(check_text(profile->source, "source", 0));
+    TRY(check_text(profile->program, "program", 0));
+    for (uint32_t s = 0; s < profile->step_count; s++) {
+        const ProfileStep *step = &profile->steps[s];
+        TRY(check_text(step->operation, "step", s));
+        TRY(check_text(step->kernel, "step", s));
+        for (uint32_t m = 0; m < step->metadata_count; m++) {
+            TRY(check_text(step->metadata[m].name, "step", s));
+            TRY(check_text(step->metadata[m].text, "step", s));
+        }
+    }
+    for (uint32_t i = 0; i < profile->prediction_count; i++)
+        TRY(check_text(profile->predictions[i].operation, "prediction", i));
+    return STATUS_OK;
+}
+
 Status profile_check_activities(const ProfileActivity *activities, uint32_t count, uint32_t steps)
 {
     for (uint32_t i = 0; i < count; i++) {
         const ProfileActivity *a = &activities[i];
         if (a->step >= steps)
             return status_error("activities[%u]: step %u of %u", i, a->step, steps);
+        if (i && a->step <= activities[i - 1].step)
+            return status_error("activities[%u]: step %u is not behind the one before", i, a->step);
         for (uint32_t s = 0; s < a->span_count; s++)
             if (a->spans[s].kind >= SPAN_KINDS || a->spans[s].end < a->spans[s].start)
                 return status_error("activities[%u]: span %u is no span", i, s);
@@ -64,6 +107,7 @@ Status profile_check(const Profile *profile)
         if (!isfinite(profile->predictions[i].cycles) ||
             !isfinite(profile->predictions[i].exchange_cycles))
             return status_error("predictions[%u]: no number", i);
+    TRY(check_texts(profile));
     uint32_t origin = 0;
     bool any = false;
     for (uint32_t t = 0; t < profile->tile_count; t++) {

@@ -32,14 +32,6 @@ void put_step(Step::Builder out, const ProfileStep &step)
     }
 }
 
-const ProfileActivity *activity_of(const ProfileTile &tile, uint32_t step)
-{
-    for (uint32_t i = 0; i < tile.activity_count; i++)
-        if (tile.activities[i].step == step)
-            return &tile.activities[i];
-    return nullptr;
-}
-
 /* The original's form of a sample: everything in place. */
 void put_inline_step(Step::Builder out, const Profile &profile, const ProfileTile &tile,
                      uint32_t index)
@@ -49,7 +41,7 @@ void put_inline_step(Step::Builder out, const Profile &profile, const ProfileTil
     put_step(out, step);
     out.setLocalIndex(index);
     out.setEpoch(sample.epoch);
-    const ProfileActivity *activity = activity_of(tile, sample.step);
+    const ProfileActivity *activity = profile_activity(&tile, sample.step);
     if (!activity)
         return;
     auto list = out.initExchangeActivities(activity->span_count);
@@ -102,7 +94,7 @@ size_t profile_words(const Profile &profile, bool inline_steps)
         words += 16 + 4 * (size_t)tile.sample_count;
         words += activities_words(tile.activities, tile.activity_count);
         for (uint32_t i = 0; inline_steps && i < tile.sample_count; i++) {
-            const ProfileActivity *activity = activity_of(tile, tile.samples[i].step);
+            const ProfileActivity *activity = profile_activity(&tile, tile.samples[i].step);
             words += steps_words(&profile.steps[tile.samples[i].step], 1);
             words += activity ? 2 + 2 * (size_t)activity->span_count : 0;
         }
@@ -146,10 +138,25 @@ Status StepTable::add(Step::Reader in, uint32_t *number)
     return STATUS_OK;
 }
 
+bool known_activity(const ProfileTile &tile, uint32_t step)
+{
+    for (uint32_t i = 0; i < tile.activity_count; i++)
+        if (tile.activities[i].step == step)
+            return true;
+    return false;
+}
+
+int by_step(const void *a, const void *b)
+{
+    uint32_t x = static_cast<const ProfileActivity *>(a)->step;
+    uint32_t y = static_cast<const ProfileActivity *>(b)->step;
+    return x < y ? -1 : x > y;
+}
+
 Status take_inline_activity(Arena *arena, Step::Reader in, uint32_t step, ProfileTile *tile)
 {
     auto list = in.getExchangeActivities();
-    if (!list.size() || activity_of(*tile, step))
+    if (!list.size() || known_activity(*tile, step))
         return STATUS_OK;
     ProfileActivity activity = {step, in.getExchangeEventCycles(),
                                 arena_list<ProfileSpan>(arena, list.size()), list.size()};
@@ -172,6 +179,7 @@ Status take_tile(Arena *arena, TileProfile::Reader in, StepTable *table, Profile
     out->sample_count = samples.size();
     out->samples = arena_list<ProfileSample>(arena, samples.size());
     TRY(take_activities(arena, in.getActivities(), &out->activities, &out->activity_count));
+    bool carried = false; /* steps in the samples */
     for (uint32_t i = 0; i < samples.size(); i++) {
         ProfileSample &sample = out->samples[i];
         sample.start = samples[i].getStartCycle();
@@ -187,7 +195,10 @@ Status take_tile(Arena *arena, TileProfile::Reader in, StepTable *table, Profile
         TRY(table->add(step, &sample.step));
         sample.epoch = step.getEpoch();
         TRY(take_inline_activity(arena, step, sample.step, out));
+        carried = true;
     }
+    if (carried)
+        qsort(out->activities, out->activity_count, sizeof *out->activities, by_step);
     return STATUS_OK;
 }
 

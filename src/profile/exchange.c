@@ -101,18 +101,10 @@ void activity_bins(const ProfileActivity *activity, uint32_t event_cycles, uint8
     free(bins.cycles);
 }
 
-static const ProfileActivity *find_activity(const ProfileTile *tile, uint32_t step)
-{
-    for (uint32_t a = 0; a < tile->activity_count; a++)
-        if (tile->activities[a].step == step)
-            return &tile->activities[a];
-    return NULL;
-}
-
 /* Roles of one tile in a phase: the same in every iteration. */
 static void add_roles(const View *view, const ViewSample *s, ExchangeSummary *e)
 {
-    const ProfileActivity *activity = find_activity(&view->profile->tiles[s->tile], s->step);
+    const ProfileActivity *activity = profile_activity(&view->profile->tiles[s->tile], s->step);
     if (activity)
         activity_roles(activity, e->roles);
 }

@@ -19,10 +19,8 @@ typedef struct View {
     const Profile *profile;
     ViewSample *samples; /* by offset, then tile */
     size_t count;
-    uint32_t span;           /* end of the last sample */
-    uint32_t cropped;        /* cycles left out at the beginning */
-    uint32_t **event_cycles; /* [tile][step]: own horizon of the tile in an exchange, or 0; rows may
-                                be NULL */
+    uint32_t span;             /* end of the last sample */
+    uint32_t cropped;          /* cycles left out at the beginning */
     double *useful, *physical; /* per step: cycles of useful and physical work, -1: no estimate */
     Arena arena;
 } View;

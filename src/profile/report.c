@@ -155,10 +155,7 @@ static void add_lanes(Report *r)
         uint8_t *bytes = NULL;
         json_t *own = json_array();
         for (uint32_t t = 0; t < profile->tile_count; t++) {
-            const ProfileActivity *found = NULL;
-            for (uint32_t a = 0; a < profile->tiles[t].activity_count && !found; a++)
-                if (profile->tiles[t].activities[a].step == s)
-                    found = &profile->tiles[t].activities[a];
+            const ProfileActivity *found = profile_activity(&profile->tiles[t], s);
             json_array_append_new(own, json_integer(found ? found->event_cycles : 0));
             if (!found)
                 continue;

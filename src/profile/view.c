@@ -69,15 +69,6 @@ static void read_steps(View *view)
         view->useful[s] = number_of(&profile->steps[s], "usefulCycles");
         view->physical[s] = number_of(&profile->steps[s], "physicalWorkCycles");
     }
-    view->event_cycles = arena_array(&view->arena, uint32_t *, profile->tile_count);
-    for (uint32_t t = 0; t < profile->tile_count; t++) {
-        const ProfileTile *tile = &profile->tiles[t];
-        if (!tile->activity_count)
-            continue;
-        view->event_cycles[t] = arena_array(&view->arena, uint32_t, profile->step_count);
-        for (uint32_t a = 0; a < tile->activity_count; a++)
-            view->event_cycles[t][tile->activities[a].step] = tile->activities[a].event_cycles;
-    }
 }
 
 Status view_open(const Profile *profile, bool shared_clock, View *out)
@@ -123,8 +114,10 @@ uint32_t view_wait(const View *view, const ViewSample *sample)
         return sample->duration;
     if (kind != PROFILE_EXCHANGE)
         return 0;
-    const uint32_t *own = view->event_cycles[sample->tile];
-    uint32_t events = own && own[sample->step] ? own[sample->step]
-                                               : view->profile->steps[sample->step].event_cycles;
+    const ProfileActivity *activity =
+        profile_activity(&view->profile->tiles[sample->tile], sample->step);
+    uint32_t events = activity && activity->event_cycles
+                          ? activity->event_cycles
+                          : view->profile->steps[sample->step].event_cycles;
     return sample->duration > events ? sample->duration - events : 0;
 }
