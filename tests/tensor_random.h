@@ -70,6 +70,11 @@ static inline TensorType random_type(Shape shape, uint8_t precision)
                     t->pad_multiple = (t->block ? t->block : 1) * (1 + random_below(3));
                 if (random_below(4) == 0)
                     t->shard_multiple = inner;
+                if (t->pad && random_below(4) == 0) {
+                    t->parts = 2 + random_below(2);
+                    t->part_block = pick(blocks, countof(blocks));
+                    t->partitions *= t->parts;
+                }
             }
             if (random_below(2) == 0) { /* packed strides in a random axis order, replicas last */
                 uint32_t stride = 1;

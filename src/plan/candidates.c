@@ -261,10 +261,14 @@ static Status push_gemm(Planner *p, uint32_t op, const Grid *g, const Variant *v
     return STATUS_OK;
 }
 
-/* Rotations: the first tiles and the last. */
+/* Rotations: the first tiles and the last. When most of many tiles are in use that matters only to
+ * what is stored once: a tile that holds part of its own operands copies it. */
 static uint32_t first_tiles(const Planner *p, uint32_t used, uint32_t first[2])
 {
+    enum { MANY = 256 };
     first[0] = 0;
+    if (!p->options->weights_once && p->options->tiles > MANY && used > p->options->tiles / 2)
+        return 1;
     first[1] = p->options->tiles - used;
     return first[1] ? 2 : 1;
 }

@@ -311,6 +311,30 @@ static void settle_apart(const Planner *p, const double phases[2], Bill *bill)
         bill->apart = phases[0] + phases[1];
 }
 
+/* What it costs to bring the operands of all slices of K but the first. */
+static Status later_slices(Walk *w, const State *state, const Next *next, const OpPlan *plan,
+                           double *cycles)
+{
+    Planner *p = w->p;
+    uint32_t inner = gemm_shape(p->graph, w->op).inner, step = plan->inner_block * plan->inner;
+    for (uint32_t slice = 1; slice * step < inner; slice++) {
+        uint32_t words = 0, sources = 0;
+        for (uint32_t j = 0; j < 2; j++) {
+            TensorType type;
+            Mapping mapping;
+            Conversion c;
+            uint32_t storage = storage_of(state, next, plan_input(p->graph, w->op, plan, j));
+            TRY(plan_slice(p->graph, w->op, plan, slice, j, &type, &mapping));
+            TRY(costs_conversion(&p->costs, storage, &mapping, &type, &c));
+            words += c.words;
+            sources = max_u32(sources, c.sources);
+            *cycles += c.local;
+        }
+        *cycles += target_phase_cost(words, sources);
+    }
+    return STATUS_OK;
+}
+
 static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next next)
 {
     Planner *p = w->p;
@@ -342,14 +366,9 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
         bill.may_spread = false;
     }
     settle_apart(p, phases, &bill);
-    double later = 0; /* slices after the first */
-    if (plan->slices > 1) {
-        uint32_t inner = gemm_shape(g, w->op).inner, step = plan->inner_block * plan->inner;
-        later = ((double)inner / step - 1) *
-                    (target_phase_cost(bill.words, bill.sources) - target_phase_cost(1, 0)) +
-                (ceil_div_u32(inner, step) - 1) * target_phase_cost(1, 0);
-        later += (ceil_div_u32(inner, step) - 1) * bill.local;
-    }
+    double later = 0;
+    if (plan->slices > 1)
+        TRY(later_slices(w, state, &next, plan, &later));
     TRY(plan_result_type(g, w->op, plan, &result, &mapping));
     uint32_t adds[2];
     fusable_adds(p, w->op, adds);
