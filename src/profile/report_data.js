@@ -65,12 +65,21 @@ for (let i = 0; i < S.n; i++) {
     : kind === EXCHANGE ? Math.max(0, S.duration[i] - eventsOf(i)) : 0;
 }
 
-// All samples by start, for unions.
-const ORDER = (() => {
-  const order = new Uint32Array(S.n);
-  for (let i = 0; i < S.n; i++) order[i] = i;
-  return order.sort((a, b) => S.start[a] - S.start[b]);
-})();
+// All samples by start, for unions: radix sort, made when first wanted.
+let orderMade = null;
+function order() {
+  if (orderMade) return orderMade;
+  let from = new Uint32Array(S.n), to = new Uint32Array(S.n);
+  for (let i = 0; i < S.n; i++) from[i] = i;
+  for (let shift = 0; shift < 33; shift += 11) {
+    const ends = new Uint32Array(2048), digit = i => Math.floor(S.start[i] / 2 ** shift) & 2047;
+    for (let i = 0; i < S.n; i++) ends[digit(i)]++;
+    for (let b = 0, at = 0; b < 2048; b++) { const n = ends[b]; ends[b] = at; at += n; }
+    for (let k = 0; k < S.n; k++) to[ends[digit(from[k])]++] = from[k];
+    [from, to] = [to, from];
+  }
+  return orderMade = from;
+}
 
 // key(step index) -> name. Only samples that `wanted(i)` says.
 function groups(key, wanted) {
@@ -81,8 +90,9 @@ function groups(key, wanted) {
                       physical: 0, measured: 0, tiles: new Set() });
     return out.get(name);
   });
+  const sorted = order();
   for (let k = 0; k < S.n; k++) {
-    const i = ORDER[k];
+    const i = sorted[k];
     if (wanted && !wanted(i)) continue;
     const step = S.step[i], g = of[step], duration = S.duration[i], end = S.start[i] + duration;
     if (!g.samples) g.first = S.start[i];

@@ -58,6 +58,15 @@ let overviewCache = { key: "" };
 function drawOverview() {
   const [c, w, h, ratio] = size($("overview")), key = [w, h, state.search, state.kind, state.focus && state.focus.label].join("|");
   if (overviewCache.key !== key) overviewCache = { key, rows: coverage(w, 0, D.span, wanted) };
+  if (!overviewCache.image || overviewCache.theme !== document.documentElement.dataset.theme) stackOverview(c, w, h);
+  c.putImageData(overviewCache.image, 0, 0);
+  const a = state.from / D.span * w, b = state.to / D.span * w;
+  c.fillStyle = "#0003"; c.fillRect(0, 0, a, h); c.fillRect(b, 0, w - b, h);
+  c.strokeStyle = css("--select"); c.lineWidth = 2 * ratio; c.strokeRect(a, 0, Math.max(1, b - a), h);
+  if (state.dragging && state.dragging.in === "overview") drawDrag(c, h, w, 0, D.span);
+}
+
+function stackOverview(c, w, h) {
   const stack = [[1, COLOURS[1]], [0, COLOURS[0]], [4, COLOURS.wait], [2, COLOURS[2]], [3, COLOURS[3]]], image = c.createImageData(w, h);
   const pixels = new Uint32Array(image.data.buffer);
   pixels.fill(packed(full(css("--paper"))));
@@ -69,11 +78,8 @@ function drawOverview() {
       for (let y = low; y < Math.min(h, Math.round(sum / D.tiles.length * h)); y++) pixels[(h - 1 - y) * w + x] = value;
     }
   }
-  c.putImageData(image, 0, 0);
-  const a = state.from / D.span * w, b = state.to / D.span * w;
-  c.fillStyle = "#0003"; c.fillRect(0, 0, a, h); c.fillRect(b, 0, w - b, h);
-  c.strokeStyle = css("--select"); c.lineWidth = 2 * ratio; c.strokeRect(a, 0, Math.max(1, b - a), h);
-  if (state.dragging && state.dragging.in === "overview") drawDrag(c, h, w, 0, D.span);
+  overviewCache.image = image;
+  overviewCache.theme = document.documentElement.dataset.theme;
 }
 
 function drawDrag(c, h, w, from, to) {
@@ -438,9 +444,18 @@ for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
   if (key === "operation" || key === "kernel") state.focus = focusOn(key, value);
 }
 updateWanted();
-draw(panelToo = true);
-const checked = checkSums();
-document.body.dataset.sums = JSON.stringify(checked.sums);
-document.body.dataset.ok = checked.ok;
-document.body.dataset.ready = performance.now().toFixed(0);
-if (!checked.ok) { $("alarm").hidden = false; $("alarm").textContent = "The sums of this report do not add up"; }
+draw();
+document.body.dataset.painted = performance.now().toFixed(0);
+// The pictures first; then the tables, and the sums of everything.
+let finished = false;
+function finish() {
+  if (finished) return;
+  finished = true;
+  draw(panelToo = true);
+  const checked = checkSums();
+  document.body.dataset.sums = JSON.stringify(checked.sums);
+  document.body.dataset.ok = checked.ok;
+  document.body.dataset.ready = performance.now().toFixed(0);
+  if (!checked.ok) { $("alarm").hidden = false; $("alarm").textContent = "The sums of this report do not add up"; }
+}
+setTimeout(finish, 0);
