@@ -44,6 +44,8 @@ static const char *skip_blanks(Assembler *as, const char *c, const char *end)
                     frame->line++;
                     frame->line_start = c + 1;
                 }
+            if (c + 1 >= end)
+                as_error(as, "a comment is not closed");
             c = c + 1 < end ? c + 2 : end;
         } else {
             break;

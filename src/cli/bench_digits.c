@@ -186,7 +186,7 @@ int bench_digits(int argc, char **argv)
         {"--model", OPTION_TEXT, &o.model, "FILE.json", "the model description", 0, 0},
         {"--reference", OPTION_TEXT, &o.reference, "FILE", "images with FP32 answers", 0, 0},
         {"--package", OPTION_TEXT, &o.package, "FILE.ipuexe", "run this, build nothing", 0, 0},
-        {"--verify", OPTION_FLAG, &o.verify, "", "check every read and every delivered word", 0, 0},
+        {"--verify", OPTION_FLAG, &o.verify, "", "count the delivered words of every phase", 0, 0},
         PROFILE_OPTIONS(o.profile),
         BUILD_OPTIONS(o.build),
         {0}};

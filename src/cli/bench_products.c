@@ -263,7 +263,7 @@ static int products(const char *name, ProductsOptions o, int argc, char **argv)
         {"--no-run", OPTION_FLAG, &o.no_run, "", "build only", 0, 0},
         {"--no-pairs", OPTION_FLAG, &o.no_pairs, "", "no 64-bit exchange", 0, 0},
         {"--no-kernel-cache", OPTION_FLAG, &o.no_cache, "", "assemble every kernel anew", 0, 0},
-        {"--verify", OPTION_FLAG, &o.verify, "", "check every read and every delivered word", 0, 0},
+        {"--verify", OPTION_FLAG, &o.verify, "", "count the delivered words of every phase", 0, 0},
         PROFILE_OPTIONS(o.profile),
         COMMON_OPTIONS(o.common),
         {0}};
@@ -272,9 +272,11 @@ static int products(const char *name, ProductsOptions o, int argc, char **argv)
                              "line is the summary. Cycles are simulated.",
                              options, 0, 0};
     TextList arguments = {0};
+    char verb[32];
+    snprintf(verb, sizeof verb, "bench %s", name);
     int done = command_parse(&command, argc, argv, &arguments);
     array_free(&arguments);
-    if (done < 0 && !common_apply(name, &o.common))
+    if (done < 0 && !common_apply(verb, &o.common))
         done = 2;
     if (done < 0 && (strcmp(o.precision, "f16") != 0 ||
                      (strcmp(o.weights, "once") != 0 && strcmp(o.weights, "replicated") != 0) ||
@@ -288,7 +290,7 @@ static int products(const char *name, ProductsOptions o, int argc, char **argv)
     Measured measured = {0};
     Status status = run_workload(name, &o, &session, &measured);
     session_close(&session);
-    return status_ok(status) ? 0 : command_fail(name, status);
+    return status_ok(status) ? 0 : command_fail(verb, status);
 }
 
 int bench_siglip_mlp(int argc, char **argv)

@@ -17,6 +17,7 @@ Status classifier_open(const Package *package, const DeviceOptions *options, Cla
 {
     Classifier *c = out;
     *c = (Classifier){0};
+    TRY(device_check_weights(package));
     const char *text = package_text(package, "model");
     if (!text)
         return status_error("the package holds no model text");
@@ -47,7 +48,11 @@ Status classifier_run(Classifier *c)
     DeviceTensor input = {c->input, c->patches, c->patch_count};
     DeviceTensor outputs[] = {{"logits", c->logits, c->logit_count},
                               {"embedding", c->embedding, c->embedding_count}};
-    return device_call(c->device, &input, 1, outputs, c->embedding_count ? 2 : 1);
+    TRY(device_call(c->device, &input, 1, outputs, c->embedding_count ? 2 : 1));
+    for (size_t i = 0; i < c->logit_count; i++)
+        if (!isfinite(c->logits[i]))
+            return status_error("logits[%zu] is not a number: the model overflows in F16", i);
+    return STATUS_OK;
 }
 
 void classifier_probabilities(const Classifier *c, double *out)

@@ -88,6 +88,7 @@ static Status run(const RunOptions *o, const char *path, Arena *arena)
 {
     Package package;
     TRY(package_read(arena, path, &package));
+    TRY(device_check_weights(&package));
     DeviceTensor *inputs = arena_array(arena, DeviceTensor, o->inputs.count);
     for (size_t i = 0; i < o->inputs.count; i++) {
         const char *name, *file;
@@ -152,7 +153,7 @@ int cmd_run(int argc, char **argv)
         {"--input", OPTION_LIST, &o.inputs, "NAME=FILE", ".npy, or raw F32/F16 of the shape", 0, 0},
         {"--output", OPTION_LIST, &o.outputs, "NAME=FILE", "write this output as .npy", 0, 0},
         {"--repeat", OPTION_NUMBER, &o.repeat, "N", "call so often (default 1)", 1, 1000000},
-        {"--verify", OPTION_FLAG, &o.verify, "", "check every read and every delivered word", 0, 0},
+        {"--verify", OPTION_FLAG, &o.verify, "", "count the delivered words of every phase", 0, 0},
         PROFILE_OPTIONS(o.profile),
         COMMON_OPTIONS(o.common),
         {0}};

@@ -97,11 +97,16 @@ Status session_open(Session *s, const char *model_path, const BuildOptions *opti
     TRY(sampling_mode("--profile", options->sampling, &s->options.profile));
     s->cache = options->no_cache ? NULL : cache_folder();
     s->options.kernel_cache = s->cache;
-    s->options.plan = (PlanOptions){.tiles = (uint32_t)options->tiles,
-                                    .precision = {.kind = F16},
-                                    .weights_once = options->weights_once,
-                                    .pairs = !options->no_pairs};
-    return compile_session(s, until);
+    s->options.plan =
+        (PlanOptions){.tiles = options->tiles ? (uint32_t)options->tiles : DEFAULT_TILES,
+                      .precision = {.kind = F16},
+                      .weights_once = options->weights_once,
+                      .pairs = !options->no_pairs};
+    TRY(compile_session(s, until));
+    if (options->tiles && options->tiles != s->compilation.recipe->tiles)
+        return status_error("--tiles %llu: the recipe is for %u tiles",
+                            (unsigned long long)options->tiles, s->compilation.recipe->tiles);
+    return STATUS_OK;
 }
 
 Status session_from_package(Session *s, const Package *package, Stage until)

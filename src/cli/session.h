@@ -12,9 +12,10 @@ typedef struct BuildOptions {
     const char *weights, *recipe, *precision, *sampling;
     bool no_cache, weights_once, no_pairs;
 } BuildOptions;
+enum { DEFAULT_TILES = 64 }; /* when neither --tiles nor a recipe says otherwise */
 #define BUILD_OPTIONS_DEFAULT                                                                      \
     {                                                                                              \
-        .tiles = 64, .precision = "f16"                                                            \
+        .precision = "f16"                                                                         \
     }
 #define BUILD_OPTIONS(b)                                                                             \
     {"--tiles", OPTION_NUMBER, &(b).tiles, "N", "logical tiles, 1..1472 (default 64)", 1, TILES},    \

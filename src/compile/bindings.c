@@ -6,8 +6,11 @@
  * the tiles that hold them. */
 #include "compile/compile.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define HALF_LIMIT 65519.0f /* larger magnitudes round to infinity */
 
 typedef ARRAY(PackageBinding) BindingArray;
 typedef ARRAY(PackageSegment) SegmentArray;
@@ -101,6 +104,13 @@ static Status bake(Builder *b, const PackageBinding *binding, const char *parame
         return status;
     }
     Precision precision = binding->format.precision;
+    for (size_t i = 0; i < elements; i++)
+        if (precision.kind == F16 && fabsf(floats[i]) > HALF_LIMIT) {
+            status = status_error("weights: %s[%zu] = %g is beyond the range of F16", parameter, i,
+                                  (double)floats[i]);
+            free(floats);
+            return status;
+        }
     uint8_t *logical = xmalloc(array_bytes(elements, precision_bytes(precision)));
     convert_elements(floats, (Precision){.kind = F32}, logical, precision, elements);
     uint8_t *raw = arena_alloc(&b->c->arena, binding_raw_bytes(binding), 8);
@@ -264,12 +274,14 @@ static void add_allocations(Compilation *c, Package *package)
 
 static void add_texts(Compilation *c, const CompileOptions *options, Package *package)
 {
-    package->texts = arena_array(&c->arena, PackageText, 2);
+    package->texts = arena_array(&c->arena, PackageText, 3);
     json_t *recipe = recipe_to_json(c->graph, c->recipe);
     char *text = json_dumps(recipe, JSON_COMPACT | JSON_PRESERVE_ORDER);
     package->texts[package->text_count++] = (PackageText){"recipe", arena_strdup(&c->arena, text)};
     free(text);
     json_decref(recipe);
+    if (options->weights)
+        package->texts[package->text_count++] = (PackageText){"weights", "baked"};
     if (options->model)
         package->texts[package->text_count++] = (PackageText){"model", options->model->text};
 }

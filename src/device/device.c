@@ -1,6 +1,7 @@
 /* device.c - sessions over a backend: boot, call, complete. See device.h. */
 #include "device/profile.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,12 +72,25 @@ static Status check_transfer(const PackageBinding *binding, size_t count)
     return STATUS_OK;
 }
 
+/* A value that halves can not hold would become infinite and turn results into NaN. */
+static Status check_range(const char *name, const float *data, size_t count, Precision precision)
+{
+    static const double limits[] = {
+        [F16] = 65519, [F32] = INFINITY, [F8F143] = INFINITY, [U32] = INFINITY};
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs((double)data[i]) <= limits[precision.kind]))
+            return status_error("%s[%zu]: %g can not be stored in the package's precision", name, i,
+                                (double)data[i]);
+    return STATUS_OK;
+}
+
 static Status write_binding(Device *device, const PackageBinding *binding, const float *data,
                             size_t count)
 {
     TRY(check_transfer(binding, count));
     uint64_t elements = count;
     Precision precision = binding->format.precision;
+    TRY(check_range(binding->name, data, elements, precision));
     uint8_t *logical = xmalloc(array_bytes(elements, precision_bytes(precision)));
     uint8_t *raw = xcalloc(1, binding_raw_bytes(binding));
     convert_elements(data, (Precision){.kind = F32}, logical, precision, elements);
@@ -221,6 +235,13 @@ Status device_profile(const Device *device, const Profile **out)
         return status_error("nothing was profiled");
     *out = &device->last_profile;
     return STATUS_OK;
+}
+
+Status device_check_weights(const Package *package)
+{
+    if (!package->weight_count || package_text(package, "weights"))
+        return STATUS_OK;
+    return status_error("the package holds no weights: build it with --weights FILE");
 }
 
 const DeviceRun *device_last_run(const Device *device)

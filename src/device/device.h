@@ -22,7 +22,7 @@ typedef struct DeviceOptions {
     const char *device; /* "sim", or a card's node "/dev/ipu0" */
     unsigned threads;   /* host threads of the simulator; 0: all cores */
     uint8_t profile;    /* DeviceProfile */
-    bool verify;        /* the simulator's checks of reads and stray words; word counts per phase */
+    bool verify;        /* count the words of every phase against the package */
     uint64_t
         max_cycles; /* between two rendezvous, then it is a runaway; 0: about 0.7 s of device */
 } DeviceOptions;
@@ -52,6 +52,8 @@ Status device_read_memory(Device *device, uint32_t physical_tile, uint32_t addre
 Status device_write_weight(Device *device, const char *name, const float *data, size_t count);
 /* The profile of the last call: parts are the package's, the rest lives until the next call. */
 Status device_profile(const Device *device, const Profile **out);
+/* Good when the package needs no parameters or has them baked in. */
+Status device_check_weights(const Package *package);
 const DeviceRun *device_last_run(const Device *device);
 /* Completes and frees; the status tells whether completion went well. NULL is allowed. */
 Status device_close(Device *device);
