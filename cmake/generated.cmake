@@ -11,9 +11,10 @@ add_custom_command(
   COMMENT "Embedding device kernels" VERBATIM)
 add_library(ipu_kernel_sources STATIC ${kernel_sources_c})
 
-# src/profile/report.* -> generated/report_sources.c: the page that `profile render` fills in.
+# src/profile/*.html, .css, .js -> generated/report_sources.c: the pages that reports fill in.
 set(report_files ${CMAKE_SOURCE_DIR}/src/profile/report.html ${CMAKE_SOURCE_DIR}/src/profile/report.css
-                 ${CMAKE_SOURCE_DIR}/src/profile/report_data.js ${CMAKE_SOURCE_DIR}/src/profile/report_views.js)
+                 ${CMAKE_SOURCE_DIR}/src/profile/report_data.js ${CMAKE_SOURCE_DIR}/src/profile/report_views.js
+                 ${CMAKE_SOURCE_DIR}/src/profile/memory.html ${CMAKE_SOURCE_DIR}/src/profile/memory.js)
 set(report_sources_c ${CMAKE_BINARY_DIR}/generated/report_sources.c)
 add_custom_command(
   OUTPUT ${report_sources_c}

@@ -2,7 +2,9 @@
  *
  * A package keeps its model and its recipe; lowering is deterministic, so the stages between are
  * made again from these two, while exchange rows and code are read from the package's own bytes. */
+#include "cli/explain_dot.h"
 #include "cli/session.h"
+#include "profile/profile.h"
 
 #include <string.h>
 
@@ -10,7 +12,7 @@ typedef struct Explain {
     BuildOptions build;
     const char *stage, *op;
     uint64_t tile;
-    bool json;
+    bool json, html, dot;
 } Explain;
 
 enum { NO_TILE = 0xffffffff };
@@ -72,6 +74,8 @@ static bool print_stage_json(const Explain *e, const Session *s)
         print_json(mid_to_json(&c->mid, e->op));
     else if (strcmp(e->stage, "tile") == 0)
         print_json(tile_to_json(&c->program, only_tile(e)));
+    else if (strcmp(e->stage, "memory") == 0)
+        print_json(memory_report_json(c, only_tile(e)));
     else
         return false;
     return true;
@@ -100,6 +104,24 @@ static void print_stage(const Explain *e, const Session *s)
     text_free(&text);
 }
 
+static Status print_picture(const Explain *e, const char *path, const Session *s)
+{
+    Text text = {0};
+    const char *slash = strrchr(path, '/');
+    if (e->html && strcmp(e->stage, "memory") == 0)
+        memory_report_render(&s->compilation, slash ? slash + 1 : path, &text);
+    else if (e->dot && strcmp(e->stage, "graph") == 0)
+        graph_dot(&text, &s->graph);
+    else if (e->dot && strcmp(e->stage, "mid") == 0)
+        mid_dot(&text, &s->compilation.mid);
+    else
+        return status_error("%s: stage %s has no such form", e->html ? "--html" : "--dot",
+                            e->stage);
+    fputs(text_string(&text), stdout);
+    text_free(&text);
+    return STATUS_OK;
+}
+
 static Status explain(const Explain *e, const char *path, Session *session, Arena *arena)
 {
     const StageName *stage = NULL;
@@ -119,6 +141,8 @@ static Status explain(const Explain *e, const char *path, Session *session, Aren
         e->tile >= session->compilation.program.tiles)
         return status_error("--tile %llu: the program has %u tiles", (unsigned long long)e->tile,
                             session->compilation.program.tiles);
+    if (e->html || e->dot)
+        return print_picture(e, path, session);
     if (!e->json)
         print_stage(e, session);
     else if (!print_stage_json(e, session))
@@ -135,6 +159,8 @@ int cmd_explain(int argc, char **argv)
         {"--op", OPTION_TEXT, &e.op, "KEY", "only this operation", 0, 0},
         {"--tile", OPTION_NUMBER, &e.tile, "N", "only this logical tile", 0, TILES - 1},
         {"--json", OPTION_FLAG, &e.json, "", "for programs", 0, 0},
+        {"--html", OPTION_FLAG, &e.html, "", "memory: a page that draws it", 0, 0},
+        {"--dot", OPTION_FLAG, &e.dot, "", "graph, mid: for Graphviz", 0, 0},
         BUILD_OPTIONS(e.build),
         {0}};
     const Command command = {"ipu-stack explain MODEL.json|FILE.ipuexe --stage NAME [options]",

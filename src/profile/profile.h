@@ -144,4 +144,17 @@ json_t *difference_json(const Difference *differences, size_t count, size_t limi
 /* One self-contained HTML file. */
 Status report_render(const View *view, const char *title, Text *out);
 
+/* Memory of the tiles over the steps of a program, compiled at least to STAGE_MEMORY. */
+json_t *memory_report_json(const Compilation *compilation, int32_t only_tile); /* -1: all */
+void memory_report_render(const Compilation *compilation, const char *title, Text *out);
+
+/* Pages: embedded sources, filled in. */
+typedef enum PartKind { PART_RAW, PART_TEXT, PART_JSON } PartKind;
+typedef struct ReportPart {
+    const char *mark, *text; /* "@DATA@" and what stands there instead, wherever it stands */
+    PartKind kind;
+} ReportPart;
+const char *report_source(const char *name); /* "" when unknown */
+void report_fill(Text *out, const char *page, const ReportPart *parts, size_t count);
+
 #endif

@@ -25,7 +25,7 @@ typedef struct Report {
     Map string_index; /* text -> index + 1 */
 } Report;
 
-static const char *source_named(const char *name)
+const char *report_source(const char *name)
 {
     for (const EmbeddedText *s = ipu_report_sources; s->name; s++)
         if (strcmp(s->name, name) == 0)
@@ -279,30 +279,28 @@ static void put_escaped(Text *out, const char *text, bool json)
     }
 }
 
-/* Fills the page's @NAME@ places, once each. */
-static void fill_page(Text *out, const char *title, const char *data)
+/* One pass over the page: text that is put in is not looked at again. */
+void report_fill(Text *out, const char *page, const ReportPart *parts, size_t count)
 {
-    const struct {
-        const char *mark, *text;
-        bool escape, json;
-    } parts[] = {{"@TITLE@", title, true, false},
-                 {"@CSS@", source_named("report.css"), false, false},
-                 {"@DATA@", data, true, true},
-                 {"@JS_DATA@", source_named("report_data.js"), false, false},
-                 {"@JS_VIEWS@", source_named("report_views.js"), false, false}};
-    const char *page = source_named("report.html");
-    for (size_t i = 0; i < countof(parts); i++) {
-        const char *mark = strstr(page, parts[i].mark);
-        if (!mark)
+    const char *from = report_source(page);
+    while (*from) {
+        const char *at = strchr(from, '@');
+        size_t part = 0;
+        if (!at)
+            break;
+        while (part < count && strncmp(at, parts[part].mark, strlen(parts[part].mark)) != 0)
+            part++;
+        array_append(out, from, (size_t)(at - from) + (part == count));
+        from = at + 1;
+        if (part == count)
             continue;
-        array_append(out, page, (size_t)(mark - page));
-        if (parts[i].escape)
-            put_escaped(out, parts[i].text, parts[i].json);
+        if (parts[part].kind == PART_RAW)
+            array_append(out, parts[part].text, strlen(parts[part].text));
         else
-            array_append(out, parts[i].text, strlen(parts[i].text));
-        page = mark + strlen(parts[i].mark);
+            put_escaped(out, parts[part].text, parts[part].kind == PART_JSON);
+        from = at + strlen(parts[part].mark);
     }
-    array_append(out, page, strlen(page));
+    text_append(out, from); /* which ends the text with its zero */
 }
 
 Status report_render(const View *view, const char *title, Text *out)
@@ -311,7 +309,12 @@ Status report_render(const View *view, const char *title, Text *out)
     Status status = build_data(&r, title);
     if (status_ok(status)) {
         char *data = json_dumps(r.data, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        fill_page(out, title, data ? data : "{}");
+        const ReportPart parts[] = {{"@TITLE@", title, PART_TEXT},
+                                    {"@CSS@", report_source("report.css"), PART_RAW},
+                                    {"@DATA@", data ? data : "{}", PART_JSON},
+                                    {"@JS_DATA@", report_source("report_data.js"), PART_RAW},
+                                    {"@JS_VIEWS@", report_source("report_views.js"), PART_RAW}};
+        report_fill(out, "report.html", parts, countof(parts));
         free(data);
     }
     json_decref(r.data);
