@@ -31,12 +31,13 @@ run_tests() { # folder, ctest options...
 }
 
 mkdir -p build
-label="-LE long"
-[ "${1:-}" = long ] && label=""
+label="-LE long" # make check-long runs everything, in both builds
+sanitize_label="-LE long|nosanitize"
+[ "${1:-}" = long ] && label="" && sanitize_label=""
 configure build -DCMAKE_BUILD_TYPE=Release
 run_tests build $label
 configure build-sanitize -DCMAKE_BUILD_TYPE=Debug -DIPU_SANITIZE=ON
-run_tests build-sanitize -LE "long|nosanitize"
+run_tests build-sanitize $sanitize_label
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

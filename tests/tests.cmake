@@ -12,6 +12,10 @@ function(ipu_test name)
   endforeach()
   target_link_libraries(${name} PRIVATE PkgConfig::CMOCKA)
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  # grids of shapes on the simulator: many minutes under the sanitizers, which see the same code elsewhere
+  if(name MATCHES "^test_kernel_" AND NOT name STREQUAL "test_kernel_infra")
+    set_tests_properties(${name} PROPERTIES LABELS nosanitize)
+  endif()
 endfunction()
 
 # Every tests/test_*.c names its libraries in its first line: "/* libraries: isa as */".
