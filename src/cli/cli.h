@@ -45,19 +45,24 @@ int command_parse(const Command *command, int argc, char **argv, TextList *posit
 /* Prints "ipu-stack VERB: message" and frees the status; returns 1. */
 int command_fail(const char *verb, Status status);
 
-/* Options every long-running verb has: -v, --log-format, --threads. */
+/* Options every long-running verb has: -v, --log-format, --trace-events, --threads. */
 typedef struct CommonOptions {
     bool verbose;
-    const char *log_format;
+    const char *log_format, *trace_events;
     uint64_t threads; /* 0: all cores */
 } CommonOptions;
 #define COMMON_OPTIONS(common)                                                                       \
     {"-v", OPTION_FLAG, &(common).verbose, "", "log every stage to standard error", 0, 0},           \
         {"--log-format", OPTION_TEXT, &(common).log_format, "text|json", "format of the log", 0, 0}, \
+        {"--trace-events", OPTION_TEXT, &(common).trace_events, "FILE",                              \
+         "spans in the Chrome trace format", 0, 0},                                                  \
     {                                                                                                \
         "--threads", OPTION_NUMBER, &(common).threads, "N", "host threads (default: all cores)",     \
             1, 256                                                                                   \
     }
+/* Follows the log's spans: progress on standard error when that is a terminal and `show` is set, and
+ * trace events in a file (NULL: none). For the rest of the process. */
+Status progress_start(bool show, const char *trace_path);
 /* Sets the log up; false (after a message) when the options are wrong. */
 bool common_apply(const char *verb, const CommonOptions *common);
 

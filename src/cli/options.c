@@ -125,5 +125,6 @@ bool common_apply(const char *verb, const CommonOptions *common)
     }
     bool log = common->verbose || common->log_format;
     log_configure(stderr, log ? LOG_DEBUG : LOG_OFF, format);
-    return true;
+    Status status = progress_start(!log, common->trace_events);
+    return status_ok(status) || command_fail(verb, status) == 0;
 }
