@@ -31,6 +31,7 @@ done
 "$stack" profile query "$work/c" --sort-by name > "$work/out2"
 cut -c1-100 "$work/out" | sed 's/ *[0-9.]*%.*//' > "$work/1"; cut -c1-100 "$work/out2" | sed 's/ *[0-9.]*%.*//' > "$work/2"
 cmp "$work/1" "$work/2" || fail "an exported profile has other groups"
+"$stack" inspect "$work/a" > "$work/out"; wants "$work/out" "^profile source=simulator"
 "$stack" profile render "$work/a" -o "$work/a.html"
 wants "$work/a.html" "</html>"
 
@@ -48,6 +49,7 @@ for mode in off overall full; do
 done
 wants "$work/trace.json" '"name":"place_storage"'
 refuses 1 "takes no samples" "$stack" bench digits --images 1 --package "$work/off.ipuexe" --profile "$work/x" --profile-source package
+"$stack" inspect "$work/full.ipuexe" --json > "$work/out"; wants "$work/out" "profile.cycles"
 "$stack" bench digits --images 1 --package "$work/full.ipuexe" --profile "$work/x" > /dev/null
 "$stack" profile query "$work/x" > "$work/out"; wants "$work/out" "source package"
 "$stack" bench digits --images 1 --package "$work/full.ipuexe" --profile "$work/y" --profile-source simulator > /dev/null

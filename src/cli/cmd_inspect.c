@@ -1,5 +1,6 @@
 /* cmd_inspect.c - ipu-stack inspect: what a file holds. The file is told by its first bytes: an ELF
- * object goes to the same printer as `obj`, anything else is read as a package. */
+ * object goes to the same printer as `obj`, anything else is read as a package, then as a profile.
+ */
 #include "cli/cli.h"
 #include "package/package.h"
 
@@ -116,6 +117,47 @@ static void print_package_json(const Package *package)
     json_decref(value);
 }
 
+static void print_profile(const Profile *profile, bool json)
+{
+    uint64_t samples = 0, activities = 0;
+    for (uint32_t t = 0; t < profile->tile_count; t++) {
+        samples += profile->tiles[t].sample_count;
+        activities += profile->tiles[t].activity_count;
+    }
+    if (json) {
+        json_t *value = json_pack("{s:s,s:I,s:s,s:I,s:I,s:I,s:I}", "kind", "profile", "clockHz",
+                                  (json_int_t)profile->clock_hz, "source", profile->source, "tiles",
+                                  (json_int_t)profile->tile_count, "steps",
+                                  (json_int_t)profile->step_count, "samples", (json_int_t)samples,
+                                  "predictions", (json_int_t)profile->prediction_count);
+        json_dumpf(value, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+        putchar('\n');
+        json_decref(value);
+        return;
+    }
+    printf("profile source=%s clockHz=%llu tiles=%u steps=%u samples=%llu exchangeRows=%llu "
+           "predictions=%u\n",
+           *profile->source ? profile->source : "unknown", (unsigned long long)profile->clock_hz,
+           profile->tile_count, profile->step_count, (unsigned long long)samples,
+           (unsigned long long)activities, profile->prediction_count);
+}
+
+/* What is no package may be a profile; the package's complaint is what is told if it is neither. */
+static Status inspect_profile(const char *path, bool json, Status complaint)
+{
+    Arena arena = {0};
+    Profile profile;
+    Status status = profile_read(&arena, path, &profile);
+    if (status_ok(status)) {
+        print_profile(&profile, json);
+        status_free(complaint);
+        complaint = STATUS_OK;
+    }
+    status_free(status);
+    arena_free(&arena);
+    return complaint;
+}
+
 static Status inspect(const char *path, bool json, bool *is_object)
 {
     Bytes bytes;
@@ -134,7 +176,7 @@ static Status inspect(const char *path, bool json, bool *is_object)
             print_package(&package);
     }
     arena_free(&arena);
-    return status;
+    return status_ok(status) ? status : inspect_profile(path, json, status);
 }
 
 int cmd_inspect(int argc, char **argv)
@@ -142,7 +184,7 @@ int cmd_inspect(int argc, char **argv)
     bool json = false;
     const Option options[] = {{"--json", OPTION_FLAG, &json, "", "for programs", 0, 0}, {0}};
     const Command command = {"ipu-stack inspect FILE [--json]",
-                             "Shows what a package or an object holds.", options, 1, 1};
+                             "Shows what a package, a profile or an object holds.", options, 1, 1};
     TextList arguments = {0};
     int done = command_parse(&command, argc, argv, &arguments);
     if (done >= 0) {
