@@ -166,8 +166,8 @@ static void measure_supervisor(void)
     words = 0;
 }
 
-/* All tiles through `PHASES` exchange barriers: 64 of them with a row, the others declare themselves
- * out. What a phase costs the host beside the work in it. */
+/* All tiles through `PHASES` exchange barriers: 64 of them with a row, the others declare
+ * themselves out. What a phase costs the host beside the work in it. */
 enum { PHASES = 200, ACTIVE = 64, ROW = 0x60000 };
 
 static void load_phases(Sim *sim, uint32_t tile)

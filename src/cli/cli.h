@@ -54,14 +54,19 @@ typedef struct CommonOptions {
 #define COMMON_OPTIONS(common)                                                                       \
     {"-v", OPTION_FLAG, &(common).verbose, "", "log every stage to standard error", 0, 0},           \
         {"--log-format", OPTION_TEXT, &(common).log_format, "text|json", "format of the log", 0, 0}, \
-        {"--trace-events", OPTION_TEXT, &(common).trace_events, "FILE",                              \
-         "spans in the Chrome trace format", 0, 0},                                                  \
+        {"--trace-events",                                                                           \
+         OPTION_TEXT,                                                                                \
+         &(common).trace_events,                                                                     \
+         "FILE",                                                                                     \
+         "spans in the Chrome trace format",                                                         \
+         0,                                                                                          \
+         0},                                                                                         \
     {                                                                                                \
         "--threads", OPTION_NUMBER, &(common).threads, "N", "host threads (default: all cores)",     \
             1, 256                                                                                   \
     }
-/* Follows the log's spans: progress on standard error when that is a terminal and `show` is set, and
- * trace events in a file (NULL: none). For the rest of the process. */
+/* Follows the log's spans: progress on standard error when that is a terminal and `show` is set,
+ * and trace events in a file (NULL: none). For the rest of the process. */
 Status progress_start(bool show, const char *trace_path);
 /* Sets the log up; false (after a message) when the options are wrong. */
 bool common_apply(const char *verb, const CommonOptions *common);

@@ -13,9 +13,10 @@
 typedef struct Device Device;
 
 typedef enum DeviceProfile { /* who takes the samples of a profile */
-    DEVICE_PROFILE_NONE,
-    DEVICE_PROFILE_SIMULATOR, /* the simulator, at the first instruction of every step */
-    DEVICE_PROFILE_PACKAGE    /* code in the package (build --profile full) */
+                             DEVICE_PROFILE_NONE,
+                             DEVICE_PROFILE_SIMULATOR, /* the simulator, at the first instruction of
+                                                          every step */
+                             DEVICE_PROFILE_PACKAGE /* code in the package (build --profile full) */
 } DeviceProfile;
 
 typedef struct DeviceOptions {

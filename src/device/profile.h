@@ -6,7 +6,7 @@
 
 /* An error when the package can not be profiled that way. */
 Status device_check_profile(const Package *package, uint8_t profile);
-Status profile_collect(const Backend *backend, const Package *package, uint8_t source,
-                       Arena *arena, Profile *out);
+Status profile_collect(const Backend *backend, const Package *package, uint8_t source, Arena *arena,
+                       Profile *out);
 
 #endif

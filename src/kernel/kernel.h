@@ -43,49 +43,96 @@ enum { /* KERNEL_GEMM: C[rows, columns] (+)= L[rows, inner] W[inner, columns]; C
           L: Left order, W: the stream of 512-byte micro-panels [column group][inner group],
           C: Left order (or packed: panels of 16 rows x 16 columns, groups of all columns). */
        GEMM_PRECISION, /* F16 or F8F143 */
-       GEMM_ROWS, GEMM_INNER, GEMM_COLUMNS, /* physical; inner % 16 (32 F8) = 0, columns % 16 = 0 */
+       GEMM_ROWS,
+       GEMM_INNER,
+       GEMM_COLUMNS,     /* physical; inner % 16 (32 F8) = 0, columns % 16 = 0 */
        GEMM_ACCUMULATE,  /* 1: adds to C; 0: initialises C */
        GEMM_INTERLEAVED, /* 1: weights in interleaved memory, ld128putcs */
        GEMM_PACKED,      /* 1: packed output order */
        GEMM_SCALE,       /* F8: sum of the operands' exponents */
-       GEMM_LEFT_PITCH   /* 0: L in Left order; else row-major, elements from row to row: one bundle more
-                            a launch */
+       GEMM_LEFT_PITCH   /* 0: L in Left order; else row-major, elements from row to row: one bundle
+                            more   a launch */
 };
-enum { /* REDUCE_SUM: partials in all, >= 2: a seed and a dense stack of the others; gelu = 1: GELU of the
-          sum */
-       REDUCE_ELEMENTS, REDUCE_PARTIALS, REDUCE_GELU };
+enum { /* REDUCE_SUM: partials in all, >= 2: a seed and a dense stack of the others; gelu = 1: GELU
+          of the sum */
+       REDUCE_ELEMENTS,
+       REDUCE_PARTIALS,
+       REDUCE_GELU
+};
 enum { /* ADD: out = a + b; b has panels x columns elements and is repeated over rows in each panel:
-          element e of a is [panel][row][column]. rows = 1 means equal sizes. second = 1: out = (a + b) + c,
-          operands out, a, b, c; c has a's size (bias and residual in one call). apart = 1: the contract
-          may ask for different memory elements, for up to three times the speed */
-       ADD_PANELS, ADD_ROWS, ADD_COLUMNS, ADD_SECOND, ADD_APART };
+          element e of a is [panel][row][column]. rows = 1 means equal sizes. second = 1: out = (a +
+          b) + c, operands out, a, b, c; c has a's size (bias and residual in one call). apart = 1:
+          the contract may ask for different memory elements, for up to three times the speed */
+       ADD_PANELS,
+       ADD_ROWS,
+       ADD_COLUMNS,
+       ADD_SECOND,
+       ADD_APART
+};
 enum { GELU_ELEMENTS };
 enum { BIAS_GELU_PANELS, BIAS_GELU_ROWS, BIAS_GELU_COLUMNS };
-enum { /* LAYER_NORM: row-major [rows, columns], operands out, x, scale, bias; add = 1: x = a + b, which
-          is stored too: operands out, sum, a, b, scale, bias (sum may lie in a) */
-       LAYER_NORM_ROWS, LAYER_NORM_COLUMNS, LAYER_NORM_EPSILON_BITS, LAYER_NORM_ADD };
-enum { /* SOFTMAX: scores F16 Left [rows, padded keys] -> exponentials (same order, padding zero) and
-          statistics F32 [2, rows] (scaled maximum, sum); scale = F32 bits */
-       SOFTMAX_ROWS, SOFTMAX_KEYS, SOFTMAX_PADDED_KEYS, SOFTMAX_SCALE_BITS };
+enum { /* LAYER_NORM: row-major [rows, columns], operands out, x, scale, bias; add = 1: x = a + b,
+          which is stored too: operands out, sum, a, b, scale, bias (sum may lie in a) */
+       LAYER_NORM_ROWS,
+       LAYER_NORM_COLUMNS,
+       LAYER_NORM_EPSILON_BITS,
+       LAYER_NORM_ADD
+};
+enum { /* SOFTMAX: scores F16 Left [rows, padded keys] -> exponentials (same order, padding zero)
+          and statistics F32 [2, rows] (scaled maximum, sum); scale = F32 bits */
+       SOFTMAX_ROWS,
+       SOFTMAX_KEYS,
+       SOFTMAX_PADDED_KEYS,
+       SOFTMAX_SCALE_BITS
+};
 enum { /* ATTENTION_MERGE: state F32, values F16 Left [rows, padded columns], statistics.
           final writes F16 row-major [rows, columns] */
-       MERGE_ROWS, MERGE_COLUMNS, MERGE_PADDED_COLUMNS, MERGE_INITIAL, MERGE_FINAL };
-enum { /* CAST: F16 <-> F32, F16 <-> F8F143. panel rows > 0 (F16 to F8 only): elements are Left panels of
-          that many rows; 16-wide ones become 32-wide ones, a last odd one is filled up with zeros */
-       CAST_FROM, CAST_TO, CAST_ELEMENTS, CAST_SCALE, CAST_PANEL_ROWS };
+       MERGE_ROWS,
+       MERGE_COLUMNS,
+       MERGE_PADDED_COLUMNS,
+       MERGE_INITIAL,
+       MERGE_FINAL
+};
+enum { /* CAST: F16 <-> F32, F16 <-> F8F143. panel rows > 0 (F16 to F8 only): elements are Left
+          panels of that many rows; 16-wide ones become 32-wide ones, a last odd one is filled up
+          with zeros */
+       CAST_FROM,
+       CAST_TO,
+       CAST_ELEMENTS,
+       CAST_SCALE,
+       CAST_PANEL_ROWS
+};
 enum { /* PACK: row-major [matrices, rows, columns] F16, row pitch in elements -> order, physical
           extents, padding written as zero. UNPACK is the inverse (padding skipped). */
-       PACK_ORDER, PACK_MATRICES, PACK_ROWS, PACK_COLUMNS, PACK_PHYSICAL_ROWS,
-       PACK_PHYSICAL_COLUMNS, PACK_ROW_BLOCK, PACK_PITCH };
+       PACK_ORDER,
+       PACK_MATRICES,
+       PACK_ROWS,
+       PACK_COLUMNS,
+       PACK_PHYSICAL_ROWS,
+       PACK_PHYSICAL_COLUMNS,
+       PACK_ROW_BLOCK,
+       PACK_PITCH
+};
 enum { /* COPY: rows of bytes with pitches; everything a multiple of 4; out and in do not overlap */
-       COPY_ROWS, COPY_ROW_BYTES, COPY_OUT_PITCH, COPY_IN_PITCH };
+       COPY_ROWS,
+       COPY_ROW_BYTES,
+       COPY_OUT_PITCH,
+       COPY_IN_PITCH
+};
 enum { FILL_BYTES };
-enum { /* MOMENTS: mean and variance of row-major rows, F32 [rows, 2]; operands out, x, or (add = 1: x = a +
-          b) out, sum, a, b */
-       MOMENTS_ROWS, MOMENTS_COLUMNS, MOMENTS_ADD };
-enum { /* APPLY_NORM: layer norm of a tile's slice of columns from the moments of all slices, F32 [parts,
-          rows, 2], all slices equally wide; operands out, x, moments, scale, bias */
-       APPLY_NORM_ROWS, APPLY_NORM_COLUMNS, APPLY_NORM_PARTS, APPLY_NORM_EPSILON_BITS };
+enum { /* MOMENTS: mean and variance of row-major rows, F32 [rows, 2]; operands out, x, or (add = 1:
+          x = a + b) out, sum, a, b */
+       MOMENTS_ROWS,
+       MOMENTS_COLUMNS,
+       MOMENTS_ADD
+};
+enum { /* APPLY_NORM: layer norm of a tile's slice of columns from the moments of all slices, F32
+          [parts, rows, 2], all slices equally wide; operands out, x, moments, scale, bias */
+       APPLY_NORM_ROWS,
+       APPLY_NORM_COLUMNS,
+       APPLY_NORM_PARTS,
+       APPLY_NORM_EPSILON_BITS
+};
 
 typedef struct KernelSpec {
     uint16_t family;
@@ -96,17 +143,17 @@ typedef enum PaddingNeed { PADDING_ANYTHING, PADDING_FINITE, PADDING_ZERO } Padd
 
 typedef struct OperandContract {
     const char *name;
-    bool output;      /* written (and maybe read) */
-    bool reads_old;   /* an output whose old contents matter */
+    bool output;    /* written (and maybe read) */
+    bool reads_old; /* an output whose old contents matter */
     Precision precision;
     Order order;
-    uint32_t bytes;   /* payload, physical */
+    uint32_t bytes; /* payload, physical */
     uint32_t align;
     uint8_t memory_class; /* MEMORY_INTERLEAVED: must be; MEMORY_STANDARD: anywhere */
-    uint32_t tail;    /* bytes that may be read past the payload (values do not matter) */
-    uint8_t need;     /* PaddingNeed on entry */
-    uint8_t held;     /* PaddingNeed that holds for the padding after the call (outputs) */
-    int8_t in_place;  /* this output may be the same buffer as that operand; -1: none */
+    uint32_t tail;        /* bytes that may be read past the payload (values do not matter) */
+    uint8_t need;         /* PaddingNeed on entry */
+    uint8_t held;         /* PaddingNeed that holds for the padding after the call (outputs) */
+    int8_t in_place;      /* this output may be the same buffer as that operand; -1: none */
 } OperandContract;
 
 typedef struct KernelContract {
@@ -114,10 +161,13 @@ typedef struct KernelContract {
     OperandContract operands[KERNEL_OPERANDS]; /* outputs first, in register order */
     uint16_t separate[KERNEL_OPERANDS]; /* bit j of [i]: operands i and j in different elements */
     uint32_t scalar_count;
-    int32_t scalars[KERNEL_OPERANDS];   /* register values after the operands */
-    uint32_t define_count;              /* the specialised object: */
-    struct { char name[28]; int32_t value; } defines[KERNEL_DEFINES];
-    char symbol[64];                    /* entry; objects with equal source and defines are shared */
+    int32_t scalars[KERNEL_OPERANDS]; /* register values after the operands */
+    uint32_t define_count;            /* the specialised object: */
+    struct {
+        char name[28];
+        int32_t value;
+    } defines[KERNEL_DEFINES];
+    char symbol[64]; /* entry; objects with equal source and defines are shared */
     uint32_t stack_bytes;
 } KernelContract;
 

@@ -221,9 +221,9 @@ static Status check_profile_plan(const Package *package, const bool *exists)
     if (package->profile_mode > PROFILE_FULL)
         return status_error("profileMode: %u", package->profile_mode);
     for (uint32_t t = 0; t < package->profile_tile_count; t++)
-        TRY(status_context(
-            check_profile_tile(package, &package->profile_tiles[t], exists, planned),
-            "profileTiles[%u]: physical tile %u", t, package->profile_tiles[t].physical));
+        TRY(status_context(check_profile_tile(package, &package->profile_tiles[t], exists, planned),
+                           "profileTiles[%u]: physical tile %u", t,
+                           package->profile_tiles[t].physical));
     return STATUS_OK;
 }
 

@@ -157,7 +157,8 @@ typedef struct Profile { /* memory in the arena; the plan's parts may be the pac
 
 /* What the tile did in an exchange step; NULL: not known. */
 const ProfileActivity *profile_activity(const ProfileTile *tile, uint32_t step);
-/* Every rule of a profile: numbers in range, samples in time and within 2^31 cycles of the first. */
+/* Every rule of a profile: numbers in range, samples in time and within 2^31 cycles of the first.
+ */
 Status profile_check(const Profile *profile);
 Status profile_encode(const Profile *profile, bool inline_steps, Bytes *out); /* checks first */
 Status profile_write(const Profile *profile, const char *path);

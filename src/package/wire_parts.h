@@ -85,8 +85,8 @@ size_t activities_words(const ProfileActivity *activities, uint32_t count);
 size_t predictions_words(const ProfilePrediction *predictions, uint32_t count);
 Status take_step(Arena *arena, Step::Reader in, ProfileStep *out);
 Status take_steps(Arena *arena, capnp::List<Step>::Reader in, ProfileStep **out, uint32_t *count);
-Status take_activities(Arena *arena, capnp::List<StepActivities>::Reader in,
-                       ProfileActivity **out, uint32_t *count);
+Status take_activities(Arena *arena, capnp::List<StepActivities>::Reader in, ProfileActivity **out,
+                       uint32_t *count);
 void take_predictions(Arena *arena, capnp::List<Prediction>::Reader in, ProfilePrediction **out,
                       uint32_t *count);
 

@@ -117,7 +117,7 @@ typedef struct Stream { /* the outgoing one */
     uint8_t sctl;
 } Stream;
 
-typedef struct Recorder { /* sim_record */
+typedef struct Recorder {  /* sim_record */
     uint32_t first, words; /* the range of the addresses */
     uint8_t *marked;       /* bit by word from `first` on */
     ARRAY(SimSample) samples;

@@ -29,7 +29,7 @@ enum {
     STATE_BYTES = 0x6e0,
     STATE_COMPLETION = 0,     /* word: 1 when the program has ended */
     STATE_START_CYCLE = 4,    /* word: cycle counter before the first step */
-    STATE_END_CYCLE = 8,    /* word: after the last step, in programs that record it */
+    STATE_END_CYCLE = 8,      /* word: after the last step, in programs that record it */
     STATE_COMMAND = 12,       /* word: the host's order at a rendezvous (docs/decisions) */
     STATE_PROGRAM = 16,       /* word: address of the generated program */
     STATE_LOGICAL = 20,       /* word: logical tile number, seeds the random generators */

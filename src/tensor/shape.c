@@ -211,9 +211,9 @@ static Status read_optional(const JsonPlace *place, const char *key, uint32_t fa
 
 static Status axis_from_json(const JsonPlace *place, AxisTiling *out)
 {
-    static const char *const keys[] = {
-        "axis",  "partitions", "groups", "block", "padMultiple", "shardMultiple",
-        "parts", "partBlock",  "stride", "pad",   NULL};
+    static const char *const keys[] = {"axis",        "partitions",    "groups", "block",
+                                       "padMultiple", "shardMultiple", "parts",  "partBlock",
+                                       "stride",      "pad",           NULL};
     *out = (AxisTiling){0};
     TRY(json_only(place, keys));
     JsonPlace axis;

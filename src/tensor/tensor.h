@@ -52,9 +52,9 @@ typedef struct AxisTiling {
     bool pad;     /* rounding up is allowed; else it is an error */
     uint32_t partitions;
     uint32_t groups, block, pad_multiple, shard_multiple;
-    uint32_t parts, part_block; /* parts > 1: the axis is cut into partitions / parts pieces, and each
-                                   of those into `parts` pieces of whole part_blocks (a sum that is
-                                   spread over the tiles that made its partials) */
+    uint32_t parts, part_block; /* parts > 1: the axis is cut into partitions / parts pieces, and
+                                   each of those into `parts` pieces of whole part_blocks (a sum
+                                   that is spread over the tiles that made its partials) */
     uint32_t stride; /* in tiles; 0: implicit. Replicas fill the gaps below the explicit strides,
                         then what is left of them follows, then the implicit axes in list order */
 } AxisTiling;

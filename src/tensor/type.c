@@ -424,8 +424,8 @@ static Status check_order(const Format *format, uint32_t rows, uint32_t columns)
     }
 }
 
-/* Distinct physical widths of an axis: at most the first and the last pieces differ in width, and of
- * parts the first and the last of those two, so four coordinates of every axis stand for all. */
+/* Distinct physical widths of an axis: at most the first and the last pieces differ in width, and
+ * of parts the first and the last of those two, so four coordinates of every axis stand for all. */
 static uint32_t corner_coordinate(const AxisTiling *tiling, uint32_t corner)
 {
     uint32_t parts = tiling_parts(tiling), piece = corner & 1, part = corner >> 1;
