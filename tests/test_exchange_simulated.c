@@ -126,6 +126,7 @@ static void test_pairs(void **state)
 {
     (void)state;
     simulate(&(Pattern){"paired", 1472, 1600, 16, 0, 1, 0, 1}, true, 0);
+    simulate(&(Pattern){"pieces", 1472, 1600, 18, 0, 1, 0, 1}, true, 0);
 }
 
 /* A repeat moves what is sent with OUTGOING_BASE; the rows stay as they are. */

@@ -244,7 +244,7 @@ int bench_exchange(int argc, char **argv)
         .tiles = TILES, .words = 64, .group = 16, .shift = 37, .fanout = 1, .seed = 1};
     const Option table[] = {
         {"--pattern", OPTION_TEXT, &o.pattern, "NAME",
-         "gather, scatter, shift, all-to-all, all-gather, random, mixed, multicast, paired", 0, 0},
+         "gather, scatter, shift, all-to-all, all-gather, random, mixed, multicast, paired, pieces", 0, 0},
         {"--transfers", OPTION_TEXT, &o.transfers, "FILE",
          "instead: lines of source, words, receivers (tabs; receivers separated by commas)", 0, 0},
         {"--tiles", OPTION_NUMBER, &o.tiles, "N", "logical tiles, 2..1472 (default 1472)", 2,

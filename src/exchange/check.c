@@ -24,6 +24,7 @@ typedef struct Arrival {   /* what must arrive */
     int32_t select, write; /* first mux slot, first write slot */
     uint32_t items, bytes, address, source, direction;
     bool paired, early;
+    bool follows, followed; /* one message in pieces: these are not its first or not its last */
 } Arrival;
 
 typedef struct Outgoing { /* what must leave */
@@ -210,6 +211,11 @@ static void expect_arrivals(Checker *checker)
     }
     if (checker->arrivals.count > 1)
         qsort(checker->arrivals.items, checker->arrivals.count, sizeof(Arrival), by_write);
+    for (size_t i = 1; i < checker->arrivals.count; i++) {
+        Arrival *b = &checker->arrivals.items[i], *a = b - 1;
+        a->followed = b->follows = a->paired && b->paired && a->source == b->source &&
+                                   a->write + (int32_t)a->items == b->write;
+    }
 }
 
 static void expect_outgoing(Checker *checker)
@@ -358,8 +364,10 @@ static Status check_format(const Checker *checker, const Arrival *arrival)
     int32_t on = arrival->write - (arrival->paired ? 2 : 1), end = on + (int32_t)arrival->items;
     uint32_t wanted = arrival->paired ? arrival->direction : 0;
     bool right = format_at(checker, on) == wanted && format_at(checker, end - 1) == wanted;
-    if (arrival->paired)
-        right = right && format_at(checker, on - 1) == 0 && format_at(checker, end) == 0;
+    if (arrival->paired && !arrival->follows)
+        right = right && format_at(checker, on - 1) == 0;
+    if (arrival->paired && !arrival->followed)
+        right = right && format_at(checker, end) == 0;
     return right ? STATUS_OK
                  : status_error("event %d: wrong item format for words of tile %u", on,
                                 arrival->source);
@@ -514,7 +522,8 @@ static Status check_complete_pairs(const Problem *problem)
         uint32_t end = message->first + message->count;
         if (!message->paired)
             continue;
-        if (message->words % 2 || message->items < PAIRED_ITEMS_MIN)
+        bool short_chain = !message->follows && message->chain_items < PAIRED_ITEMS_MIN;
+        if (message->words % 2 || short_chain)
             return status_error("transfer %u can not be a 64-bit one", m);
         for (uint32_t e = message->first; e < end; e++)
             seen[problem->ends[e].tile] = m + 1;

@@ -78,6 +78,13 @@ static uint32_t window_source(const Problem *problem, const TileWindow *window)
     return target_physical(problem->messages[problem->ends[window->end_number].message].source);
 }
 
+/* The second is the next piece of the first one's 64-bit message. */
+static bool same_chain(const Problem *problem, const TileWindow *last, const TileWindow *window)
+{
+    return last->paired && window->paired && last->end == window->start &&
+           window_source(problem, last) == window_source(problem, window);
+}
+
 /* ---- source selects ---- */
 
 static void select_source(TileEvents *out, int32_t event, uint8_t selector, uint32_t source)
@@ -96,10 +103,11 @@ static void collect_selects(const Problem *problem, uint32_t tile, TileEvents *o
         uint32_t source = window_source(problem, window);
         int32_t from = window->start - window->lag, to = window->end - window->lag;
         if (window->paired) {
-            if (target_early_member(source, own) == own) {
+            bool early = target_early_member(source, own) == own;
+            if (early && !(last && same_chain(problem, last, window)))
                 select_source(out, from, 1, source ^ (own & 2));
+            if (early && !(next && same_chain(problem, window, next)))
                 select_source(out, to, 1, MUX_NEUTRAL);
-            }
             continue;
         }
         bool abuts = last && !last->paired && last->end == window->start;
@@ -117,8 +125,10 @@ static bool continues(const Problem *problem, const TileWindow *last, const Tile
     const Endpoint *a = problem_receiver(problem, last->end_number);
     const Endpoint *b = problem_receiver(problem, window->end_number);
     uint32_t words = problem->messages[problem->ends[last->end_number].message].words;
-    return !last->paired && !window->paired && a->at.buffer == b->at.buffer &&
-           a->at.offset + 4 * words == b->at.offset;
+    bool alike = last->paired == window->paired;
+    if (alike && window->paired)
+        alike = same_chain(problem, last, window);
+    return alike && a->at.buffer == b->at.buffer && a->at.offset + 4 * words == b->at.offset;
 }
 
 static bool select_at(const TileEvents *events, size_t selects, int32_t event)
@@ -140,6 +150,12 @@ static void write_format(TileEvents *out, int32_t event, uint32_t format)
                (TileControl){.event = event, .stream = 0, .selector = 1, .value = format});
 }
 
+static void move_pointer(TileEvents *out, int32_t event, size_t window)
+{
+    array_push(&out->pointers,
+               (TileControl){.event = event, .stream = 0, .value = (uint32_t)window});
+}
+
 /* A tile that receives 64-bit items keeps every control for itself: a pointer may come early. */
 static bool collect_pointers(const Problem *problem, uint32_t tile, TileEvents *out,
                              uint32_t *coincides)
@@ -148,28 +164,36 @@ static bool collect_pointers(const Problem *problem, uint32_t tile, TileEvents *
     int32_t lower = 1;
     for (size_t i = 0; i < out->windows.count; lower = out->windows.items[i++].end) {
         const TileWindow *window = &out->windows.items[i];
-        if (i && continues(problem, window - 1, window))
-            continue;
-        int32_t event = window->start, on = event - (PAIRED_WRITE_LAG - FORMAT_LAG);
-        int32_t off = window->end - (PAIRED_WRITE_LAG - FORMAT_LAG);
+        bool moves = i == 0 || !continues(problem, window - 1, window);
+        int32_t event = window->start;
+        *coincides = problem->ends[window->end_number].message;
         if (window->paired) {
-            *coincides = problem->ends[window->end_number].message;
-            if (select_at(out, selects, on) || select_at(out, selects, event) ||
-                select_at(out, selects, off))
+            int32_t on = event - (PAIRED_WRITE_LAG - FORMAT_LAG);
+            int32_t off = window->end - (PAIRED_WRITE_LAG - FORMAT_LAG);
+            bool first = i == 0 || !same_chain(problem, window - 1, window);
+            bool last = i + 1 == out->windows.count || !same_chain(problem, window, window + 1);
+            if ((first && select_at(out, selects, on)) ||
+                (moves && select_at(out, selects, event)) || (last && select_at(out, selects, off)))
                 return false;
-            write_format(out, on,
-                         target_direction(window_source(problem, window), target_physical(tile)));
-        } else if (out->has_pairs) {
+            if (first)
+                write_format(
+                    out, on,
+                    target_direction(window_source(problem, window), target_physical(tile)));
+            if (moves)
+                move_pointer(out, event, i);
+            if (last)
+                write_format(out, off, 0);
+            continue;
+        }
+        if (!moves)
+            continue;
+        if (out->has_pairs) {
             while (event > lower && select_at(out, selects, event))
                 event--;
-            *coincides = problem->ends[window->end_number].message;
             if (select_at(out, selects, event))
                 return false;
         }
-        array_push(&out->pointers,
-                   (TileControl){.event = event, .stream = 0, .value = (uint32_t)i});
-        if (window->paired)
-            write_format(out, off, 0);
+        move_pointer(out, event, i);
     }
     return true;
 }

@@ -78,7 +78,8 @@ void exchange_print(Text *text, const TileProgram *program, const Schedule *sche
  *   random      `messages` from random tiles to 1..`fanout` random tiles
  *   mixed       the same with 1..`words` words
  *   multicast   `messages` tiles, evenly spread, send to the `fanout` tiles that follow
- *   paired      in groups: one tile of every pair sends to all other pairs of the group */
+ *   paired      in groups: one tile of every pair sends to all other pairs of the group
+ *   pieces      in groups: every tile sends to all others, four pieces that lie apart there */
 typedef struct Pattern {
     const char *name;
     uint32_t tiles, words, group, shift, fanout, messages, seed;

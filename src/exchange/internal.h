@@ -19,14 +19,19 @@ enum {
     WAIT_XPIC_MAX = 4096,
     DELAY_MAX = 524288,
     PAIRED_ITEMS_MIN = 64,
+    SENDS_ONLY = 3,
     TIME_LIMIT = 1 << 29 /* of any event number: sums of two stay in an int32_t */
 };
 
+/* 64-bit messages of one sender to the same receivers, one right behind the other, are a chain: the
+ * receivers change their format and select the sender once, and move the pointer in between. */
 typedef struct Message {
     uint32_t words, items; /* items: words, or words / 2 when paired */
+    uint32_t chain_items;  /* of this one and those that follow it in its chain */
     uint32_t first, count; /* ends */
     uint16_t source;       /* logical tile */
     bool paired;
+    bool follows; /* the message before it: starts when that one ends */
 } Message;
 
 typedef struct End { /* one receiver of a message */
@@ -45,9 +50,12 @@ typedef struct Problem {
     uint32_t *outgoing_first, *outgoing; /* [tiles + 1] into message numbers */
     uint32_t *incoming_first, *incoming; /* [tiles + 1] into end numbers */
     uint32_t *send_items, *receive_items;
-    int32_t *row_lag; /* per tile: 2 * row */
+    int32_t *row_lag;  /* per tile: 2 * row */
+    int32_t *distance; /* per tile: events to leave before its sends and, above SENDS_ONLY,
+                          between its receives */
     uint32_t bound;
     bool conflicts; /* some tile sends from a buffer in which it also receives */
+    bool ordered;   /* and some of these are the same bytes: the order of the list has a meaning */
 } Problem;
 
 Status problem_open(const TileProgram *program, const ExchangePhase *phase, Problem *out);
@@ -57,7 +65,7 @@ void problem_pair(Problem *problem, uint32_t m, bool paired);
 /* Problem and starts of a finished schedule. */
 Status problem_from_schedule(const TileProgram *program, const PhaseSchedule *schedule,
                              Problem *problem, int32_t **start);
-/* Items, loads and bound after `paired` flags changed. */
+/* Items, loads and bound after flags changed. */
 void problem_measure(Problem *problem);
 
 static inline const Endpoint *problem_receiver(const Problem *problem, uint32_t end)
@@ -71,15 +79,19 @@ static inline const Endpoint *problem_receiver(const Problem *problem, uint32_t 
 
 typedef struct CutPhase { /* arrays on the heap */
     ExchangePhase phase;
-    bool *paired; /* per transfer; NULL: none */
-    bool changed; /* something is cut or paired */
+    uint8_t *width; /* per transfer: Width */
+    bool changed;   /* something is cut or paired */
 } CutPhase;
+typedef enum Width { WIDTH_32, WIDTH_64, WIDTH_64_FOLLOWS } Width;
 
-/* Multicasts in parts with fewer receivers, as far as the senders have time for it. */
+/* 32-bit multicasts in parts with fewer receivers, as far as the senders have time for it. */
 void cut_parts(const Problem *problem, CutPhase *out);
-/* Long multicasts as a 64-bit message to the complete pairs and a 32-bit one to the others. */
+/* Long multicasts as a 64-bit message to the complete pairs and a 32-bit one to the others; what
+ * one sender has for the same receivers becomes a chain. */
 void cut_pairs(const Problem *problem, CutPhase *out);
 void cut_free(CutPhase *cut);
+/* Opens the problem of a cut phase. */
+Status cut_open(const TileProgram *program, const CutPhase *cut, Problem *out);
 
 /* Buffer whose memory this one uses. */
 uint32_t buffer_root(const TileProgram *program, uint32_t buffer);
@@ -114,6 +126,7 @@ typedef enum PlaceOrder {
     PLACE_ORDERS
 } PlaceOrder;
 void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order);
+void order_by_start(const Problem *problem, const int32_t *start, uint32_t *order);
 
 /* ---- events.c: what one tile does in a phase ---- */
 

@@ -130,6 +130,17 @@ void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
     free(time);
 }
 
+void order_by_start(const Problem *problem, const int32_t *start, uint32_t *order)
+{
+    Ranked *list = xmalloc((problem->count + 1) * sizeof *list);
+    for (uint32_t m = 0; m < problem->count; m++)
+        list[m] = (Ranked){(uint64_t)start[m], m};
+    sort_ranked(list, problem->count);
+    for (uint32_t m = 0; m < problem->count; m++)
+        order[m] = list[m].message;
+    free(list);
+}
+
 /* ---- improvement ---- */
 
 /* By the time at which messages end, the last first; in mirrored time that is by start. */
@@ -137,7 +148,7 @@ static void order_by_end(const Problem *problem, const int32_t *start, uint32_t 
 {
     Ranked *list = xmalloc((problem->count + 1) * sizeof *list);
     for (uint32_t m = 0; m < problem->count; m++) {
-        int64_t end = (int64_t)start[m] + problem->messages[m].items;
+        int64_t end = (int64_t)start[m] + problem->messages[m].chain_items;
         list[m] = (Ranked){(uint64_t)(4ll * TIME_LIMIT - end), m};
     }
     sort_ranked(list, problem->count);

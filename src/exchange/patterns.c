@@ -133,14 +133,36 @@ static void build_paired(Builder *builder, const Pattern *pattern)
     }
 }
 
+/* Every tile's words come in four pieces that lie apart at the receivers: the slabs of four panels
+ * of a matrix whose rows are spread over the group. */
+static void build_pieces(Builder *builder, const Pattern *pattern)
+{
+    enum { PIECES = 4 };
+    uint32_t group = round_up_u32(pattern->group, 2), words = ceil_div_u32(pattern->words, PIECES);
+    for (uint32_t first = 0; first + 3 < builder->tiles; first += group) {
+        uint32_t end = min_u32(first + group, builder->tiles & ~1u), pitch = (end - first) * words;
+        for (uint32_t a = first; a < end && end - first >= 4; a++) {
+            for (uint32_t piece = 0; piece < PIECES; piece++) {
+                begin_transfer(builder, a, words);
+                for (uint32_t b = first; b < end; b++) {
+                    builder->received[b] = 4 * (piece * pitch + (a - first) * words);
+                    if (b != a)
+                        add_receiver(builder, b);
+                    builder->received[b] = 4 * PIECES * pitch;
+                }
+            }
+        }
+    }
+}
+
 typedef void Build(Builder *builder, const Pattern *pattern);
 
 const char *const exchange_pattern_names[] = {"gather",     "scatter", "shift", "all-to-all",
                                               "all-gather", "random",  "mixed", "multicast",
-                                              "paired",     NULL};
-static Build *const builds[] = {build_groups, build_groups,    build_shift,
-                                build_groups, build_groups,    build_random,
-                                build_random, build_multicast, build_paired};
+                                              "paired",     "pieces",  NULL};
+static Build *const builds[] = {build_groups, build_groups, build_shift,  build_groups,
+                                build_groups, build_random, build_random, build_multicast,
+                                build_paired, build_pieces};
 
 /* ---- from transfers to a program ---- */
 

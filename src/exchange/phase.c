@@ -97,20 +97,42 @@ static void fill_tile_lists(Problem *problem)
     free(cursor - problem->tiles);
 }
 
+/* Does a tile send bytes that it also receives? */
+static bool same_bytes(const Problem *problem, uint32_t t)
+{
+    const TileProgram *program = problem->program;
+    for (uint32_t i = problem->outgoing_first[t]; i < problem->outgoing_first[t + 1]; i++) {
+        const Transfer *transfer = &problem->phase->transfers[problem->outgoing[i]];
+        const BufferRef *from = &transfer->source.at;
+        for (uint32_t k = problem->incoming_first[t]; k < problem->incoming_first[t + 1]; k++) {
+            uint32_t end = problem->incoming[k];
+            const BufferRef *to = &problem_receiver(problem, end)->at;
+            uint32_t words = problem->messages[problem->ends[end].message].words;
+            if (buffer_root(program, from->buffer) == buffer_root(program, to->buffer) &&
+                from->offset < to->offset + 4 * words &&
+                to->offset < from->offset + 4 * transfer->words)
+                return true;
+        }
+    }
+    return false;
+}
+
 static void find_conflicts(Problem *problem)
 {
     const TileProgram *program = problem->program;
     uint32_t *stamp = xcalloc(program->buffers.count + 1, sizeof *stamp);
-    for (uint32_t t = 0; t < problem->tiles && !problem->conflicts; t++) {
+    for (uint32_t t = 0; t < problem->tiles && !problem->ordered; t++) {
+        bool conflicts = false;
         for (uint32_t i = problem->outgoing_first[t]; i < problem->outgoing_first[t + 1]; i++) {
             const Transfer *transfer = &problem->phase->transfers[problem->outgoing[i]];
             stamp[buffer_root(program, transfer->source.at.buffer)] = t + 1;
         }
         for (uint32_t i = problem->incoming_first[t]; i < problem->incoming_first[t + 1]; i++) {
             const Endpoint *end = problem_receiver(problem, problem->incoming[i]);
-            if (stamp[buffer_root(program, end->at.buffer)] == t + 1)
-                problem->conflicts = true;
+            conflicts |= stamp[buffer_root(program, end->at.buffer)] == t + 1;
         }
+        problem->conflicts |= conflicts;
+        problem->ordered = conflicts && same_bytes(problem, t);
     }
     free(stamp);
 }
@@ -127,6 +149,15 @@ void problem_pair(Problem *problem, uint32_t m, bool paired)
     }
 }
 
+static bool same_way(const Problem *problem, uint32_t m, uint32_t n)
+{
+    const Message *a = &problem->messages[m], *b = &problem->messages[n];
+    bool same = a->paired && b->paired && a->source == b->source && a->count == b->count;
+    for (uint32_t i = 0; same && i < a->count; i++)
+        same = problem->ends[a->first + i].tile == problem->ends[b->first + i].tile;
+    return same;
+}
+
 Status problem_from_schedule(const TileProgram *program, const PhaseSchedule *schedule,
                              Problem *problem, int32_t **start)
 {
@@ -137,6 +168,11 @@ Status problem_from_schedule(const TileProgram *program, const PhaseSchedule *sc
         if (schedule->slots[m].paired)
             problem_pair(problem, m, true);
     }
+    problem_measure(problem);
+    for (uint32_t m = 1; m < problem->count; m++)
+        problem->messages[m].follows =
+            same_way(problem, m - 1, m) &&
+            (*start)[m] == (*start)[m - 1] + (int32_t)problem->messages[m - 1].items;
     problem_measure(problem);
     return STATUS_OK;
 }
@@ -155,6 +191,11 @@ void problem_measure(Problem *problem)
         }
         for (uint32_t i = 0; i < message->count; i++)
             problem->receive_items[problem->ends[message->first + i].tile] += message->items;
+    }
+    for (uint32_t m = problem->count; m-- > 0;) {
+        Message *message = &problem->messages[m];
+        bool followed = m + 1 < problem->count && message[1].follows;
+        message->chain_items = message->items + (followed ? message[1].chain_items : 0);
     }
     problem->bound = 0;
     for (uint32_t t = 0; t < problem->tiles; t++) {
@@ -192,7 +233,8 @@ Status problem_open(const TileProgram *program, const ExchangePhase *phase, Prob
                      .incoming = xcalloc(ends + 1, sizeof(uint32_t)),
                      .send_items = xcalloc(tiles + 1, sizeof(uint32_t)),
                      .receive_items = xcalloc(tiles + 1, sizeof(uint32_t)),
-                     .row_lag = xcalloc(tiles + 1, sizeof(int32_t))};
+                     .row_lag = xcalloc(tiles + 1, sizeof(int32_t)),
+                     .distance = xcalloc(tiles + 1, sizeof(int32_t))};
     for (uint32_t t = 0; t < tiles; t++)
         out->row_lag[t] = 2 * target_row(target_physical(t));
     fill_messages(out);
@@ -222,5 +264,6 @@ void problem_close(Problem *problem)
     free(problem->send_items);
     free(problem->receive_items);
     free(problem->row_lag);
+    free(problem->distance);
     *problem = (Problem){0};
 }

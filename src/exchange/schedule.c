@@ -11,11 +11,12 @@
 
 enum {
     TILE_CHUNK = 64,
-    REPAIRS = 6,
+    REPAIRS = 10,
+    DISTANCE_MAX = 15, /* events between two receives of a tile before it does without pairs */
     IMPROVE_BUDGET = 1500000 /* placed messages and ends: some 0.3 s */
 };
 
-typedef enum CutKind { CUT_NONE, CUT_PARTS, CUT_PAIRS, CUT_KINDS } CutKind;
+typedef enum CutKind { CUT_NONE, CUT_PARTS, CUT_PAIRS, CUT_PAIRS_PARTS, CUT_KINDS } CutKind;
 enum { RUNS = CUT_KINDS * PLACE_ORDERS };
 
 typedef struct Candidate { /* one way to cut the phase */
@@ -35,7 +36,7 @@ typedef ARRAY(Separation) SeparationArray;
 
 typedef struct ChunkWork { /* some tiles of one phase */
     SeparationArray separations;
-    ARRAY(uint32_t) unpair; /* messages that can not be 64-bit ones after all */
+    ARRAY(uint32_t) crowded; /* tiles whose controls meet */
 } ChunkWork;
 
 typedef struct PhaseWork {
@@ -82,6 +83,28 @@ static void place_candidate(Candidate *candidate, PlaceOrder kind)
     free(order);
 }
 
+/* After a small change: in the order in which the messages start now, or in the first one. */
+static void place_again(Candidate *candidate)
+{
+    const Problem *problem = &candidate->problem;
+    int32_t *start = candidate->start[candidate->best];
+    int32_t *first = xcalloc(problem->count + 1, sizeof *first);
+    uint32_t *order = xmalloc((problem->count + 1) * sizeof *order);
+    Tracks *tracks = tracks_open(problem);
+    problem_order(problem, (PlaceOrder)candidate->best, order);
+    uint32_t horizon = tracks_place(tracks, order, first);
+    order_by_start(problem, start, order);
+    uint32_t *best = &candidate->horizon[candidate->best];
+    *best = tracks_place(tracks, order, start);
+    if (horizon < *best) {
+        *best = horizon;
+        memcpy(start, first, problem->count * sizeof *start);
+    }
+    tracks_close(tracks);
+    free(order);
+    free(first);
+}
+
 static void pick_order(Candidate *candidate)
 {
     bool found = false;
@@ -109,9 +132,9 @@ static void place_first(void *context, size_t index, unsigned worker)
     ScheduleWork *work = context;
     Candidate *plain = &work->phases[index].candidates[CUT_NONE];
     plain->floor = problem_floor(&plain->problem);
-    place_candidate(plain, plain->problem.conflicts ? PLACE_LISTED : PLACE_ROTATED);
+    place_candidate(plain, plain->problem.ordered ? PLACE_LISTED : PLACE_ROTATED);
     pick_order(plain);
-    if (plain->problem.conflicts || is_good(plain))
+    if (plain->problem.ordered || is_good(plain))
         return;
     place_candidate(plain, PLACE_LOADED);
     pick_order(plain);
@@ -123,24 +146,21 @@ static void open_others(void *context, size_t index, unsigned worker)
     ScheduleWork *work = context;
     PhaseWork *phase = &work->phases[index];
     const Candidate *plain = &phase->candidates[CUT_NONE];
-    for (uint32_t kind = CUT_PARTS; kind < CUT_KINDS && !plain->problem.conflicts; kind++) {
+    for (uint32_t kind = CUT_PARTS; kind < CUT_KINDS && !plain->problem.ordered; kind++) {
         Candidate *other = &phase->candidates[kind];
+        const Candidate *pairs = &phase->candidates[CUT_PAIRS];
         if (kind == CUT_PARTS && !is_good(plain))
             cut_parts(&plain->problem, &other->cut);
         if (kind == CUT_PAIRS && work->options->pairs)
             cut_pairs(&plain->problem, &other->cut);
+        if (kind == CUT_PAIRS_PARTS && pairs->open)
+            cut_parts(&pairs->problem, &other->cut);
         if (!other->cut.changed)
             continue;
         /* The parts of good transfers are good: this can not fail. */
-        other->open =
-            !status_discard(problem_open(work->program, &other->cut.phase, &other->problem));
-        for (uint32_t m = 0; other->open && m < other->problem.count; m++)
-            if (other->cut.paired[m])
-                problem_pair(&other->problem, m, true);
-        if (other->open) {
-            problem_measure(&other->problem);
+        other->open = !status_discard(cut_open(work->program, &other->cut, &other->problem));
+        if (other->open)
             other->floor = problem_floor(&other->problem);
-        }
     }
 }
 
@@ -150,7 +170,7 @@ static void place_others(void *context, size_t index, unsigned worker)
     ScheduleWork *work = context;
     uint32_t run = (uint32_t)(index % RUNS), kind = run / PLACE_ORDERS, order = run % PLACE_ORDERS;
     Candidate *candidate = &work->phases[index / RUNS].candidates[kind];
-    if (!candidate->open || candidate->start[order] || candidate->problem.conflicts ||
+    if (!candidate->open || candidate->start[order] || candidate->problem.ordered ||
         (kind == CUT_NONE && is_good(candidate)))
         return;
     place_candidate(candidate, (PlaceOrder)order);
@@ -173,7 +193,7 @@ static void improve_candidate(void *context, size_t index, unsigned worker)
 /* More messages mean longer rows, and pairs constrain addresses: they must be worth it. */
 static void choose_candidate(PhaseWork *phase)
 {
-    static const uint32_t percent[CUT_KINDS] = {100, 102, 103};
+    static const uint32_t percent[CUT_KINDS] = {100, 102, 103, 104};
     uint64_t least = UINT64_MAX;
     for (uint32_t kind = 0; kind < CUT_KINDS; kind++) {
         Candidate *candidate = &phase->candidates[kind];
@@ -220,13 +240,6 @@ static void separate(const Problem *problem, const TileEvents *events, Separatio
     }
 }
 
-static void unpair_all(const Problem *problem, const TileEvents *events, ChunkWork *chunk)
-{
-    for (size_t i = 0; i < events->windows.count; i++)
-        if (events->windows.items[i].paired)
-            array_push(&chunk->unpair, problem->ends[events->windows.items[i].end_number].message);
-}
-
 static void size_rows(void *context, size_t index, unsigned worker)
 {
     (void)worker;
@@ -241,26 +254,43 @@ static void size_rows(void *context, size_t index, unsigned worker)
         return;
     RowWriter *writer = row_open();
     TileEvents events = {0};
-    chunk->separations.count = chunk->unpair.count = 0;
+    chunk->separations.count = chunk->crowded.count = 0;
     uint32_t last = min_u32((part + 1) * TILE_CHUNK, problem->tiles), coincides;
     for (uint32_t t = part * TILE_CHUNK; t < last; t++) {
         out->row_words[t] = 0;
         if (out->tile_horizon[t] == 0)
             continue;
         if (!events_collect(problem, start, t, out->tile_horizon[t], &events, &coincides)) {
-            unpair_all(problem, &events, chunk);
+            array_push(&chunk->crowded, t);
             continue;
         }
         out->row_words[t] = row_lay_out(writer, &events);
         if (out->row_words[t] == 0)
-            unpair_all(problem, &events, chunk);
+            array_push(&chunk->crowded, t);
         separate(problem, &events, &chunk->separations);
     }
     events_free(&events);
     row_close(writer);
 }
 
-/* ---- 64-bit messages whose controls would meet others go back to 32 bits ---- */
+/* ---- 64-bit messages whose controls would meet others ---- */
+
+/* First the receives of such a tile get some events of distance, then it does without. */
+
+static void unpair_tile(Problem *problem, uint32_t tile)
+{
+    for (uint32_t i = problem->incoming_first[tile]; i < problem->incoming_first[tile + 1]; i++) {
+        uint32_t m = problem->ends[problem->incoming[i]].message;
+        if (!problem->messages[m].paired)
+            continue;
+        while (problem->messages[m].follows)
+            m--;
+        do {
+            problem->messages[m].follows = false;
+            problem_pair(problem, m++, false);
+        } while (m < problem->count && problem->messages[m].follows);
+    }
+}
 
 static void repair_phase(void *context, size_t index, unsigned worker)
 {
@@ -272,8 +302,12 @@ static void repair_phase(void *context, size_t index, unsigned worker)
     Problem *problem = &phase->chosen->problem;
     phase->again = false;
     for (uint32_t c = 0; c < work->chunks; c++) {
-        for (size_t i = 0; i < phase->chunks[c].unpair.count; i++) {
-            problem_pair(problem, phase->chunks[c].unpair.items[i], false);
+        for (size_t i = 0; i < phase->chunks[c].crowded.count; i++) {
+            uint32_t tile = phase->chunks[c].crowded.items[i];
+            if (problem->distance[tile] < DISTANCE_MAX)
+                problem->distance[tile] = 2 * problem->distance[tile] + 1;
+            else
+                unpair_tile(problem, tile);
             phase->again = true;
         }
     }
@@ -281,7 +315,7 @@ static void repair_phase(void *context, size_t index, unsigned worker)
         return;
     problem_measure(problem);
     phase->chosen->floor = problem_floor(problem);
-    place_candidate(phase->chosen, (PlaceOrder)phase->chosen->best);
+    place_again(phase->chosen);
 }
 
 static void fill_starts(const PhaseWork *phase, PhaseSchedule *out)
@@ -311,11 +345,10 @@ static void settle(ScheduleWork *work, Pool *pool)
             again = true;
             if (round >= REPAIRS) { /* it keeps happening: do without */
                 Problem *problem = &phase->chosen->problem;
-                for (uint32_t m = 0; m < problem->count; m++)
-                    if (problem->messages[m].paired)
-                        problem_pair(problem, m, false);
+                for (uint32_t t = 0; t < problem->tiles; t++)
+                    unpair_tile(problem, t);
                 problem_measure(problem);
-                place_candidate(phase->chosen, (PlaceOrder)phase->chosen->best);
+                place_again(phase->chosen);
             }
             fill_starts(phase, &work->out[p]);
         }
@@ -412,7 +445,7 @@ static void close_work(ScheduleWork *work)
         }
         for (uint32_t c = 0; phase->chunks && c < work->chunks; c++) {
             array_free(&phase->chunks[c].separations);
-            array_free(&phase->chunks[c].unpair);
+            array_free(&phase->chunks[c].crowded);
         }
         free(phase->chunks);
     }
@@ -460,8 +493,8 @@ static void schedule_phases(ScheduleWork *work, Arena *arena, Pool *pool)
         out->phase = keep_phase(arena, &work->program->phases.items[p], phase->chosen);
         /* Parts send the same words more than once: that is no excuse. Pairs halve the items. */
         const Candidate *bounding = &phase->candidates[CUT_NONE];
-        if (phase->chosen == &phase->candidates[CUT_PAIRS])
-            bounding = phase->chosen;
+        if (phase->chosen >= &phase->candidates[CUT_PAIRS])
+            bounding = &phase->candidates[CUT_PAIRS];
         out->bound = bounding->problem.bound;
         out->slots = arena_array(arena, MessageSlot, phase->chosen->problem.count);
         out->tile_horizon = arena_array(arena, uint32_t, work->program->tiles);

@@ -24,12 +24,15 @@ typedef struct Busy { /* memory window of a message on a tile, for conflicts wit
     uint32_t root, first, last; /* bytes first..last - 1 */
 } Busy;
 typedef ARRAY(Busy) BusyList;
+typedef ARRAY(int32_t) EventList;
 
 struct Tracks {
     const Problem *problem;
-    Track *send, *receive;    /* per tile */
-    BusyList *reads, *writes; /* per tile, only when the problem has conflicts */
-    bool mirrored;            /* time runs backwards: see route_time */
+    Track *send, *receive;       /* per tile */
+    BusyList *reads, *writes;    /* per tile, only when the problem has conflicts */
+    EventList *sends, *controls; /* per tile, see avoid_controls; only when there are pairs */
+    bool *pairs;                 /* per tile: receives 64-bit items */
+    bool mirrored;               /* time runs backwards: see route_time */
 };
 
 enum { FOREVER = INT32_MAX };
@@ -44,6 +47,17 @@ Tracks *tracks_open(const Problem *problem)
         tracks->reads = xcalloc(problem->tiles, sizeof(BusyList));
         tracks->writes = xcalloc(problem->tiles, sizeof(BusyList));
     }
+    tracks->pairs = xcalloc(problem->tiles, sizeof(bool));
+    bool pairs = false;
+    for (uint32_t e = 0; e < problem->end_count; e++) {
+        bool paired = problem->messages[problem->ends[e].message].paired;
+        tracks->pairs[problem->ends[e].tile] |= paired;
+        pairs |= paired;
+    }
+    if (pairs) {
+        tracks->sends = xcalloc(problem->tiles, sizeof(EventList));
+        tracks->controls = xcalloc(problem->tiles, sizeof(EventList));
+    }
     return tracks;
 }
 
@@ -56,11 +70,18 @@ void tracks_close(Tracks *tracks)
             array_free(&tracks->reads[t]);
             array_free(&tracks->writes[t]);
         }
+        if (tracks->sends) {
+            array_free(&tracks->sends[t]);
+            array_free(&tracks->controls[t]);
+        }
     }
     free(tracks->send);
     free(tracks->receive);
     free(tracks->reads);
     free(tracks->writes);
+    free(tracks->sends);
+    free(tracks->controls);
+    free(tracks->pairs);
     free(tracks);
 }
 
@@ -139,18 +160,20 @@ typedef struct Span { /* of a receiver's mux track, relative to the select at E_
 
 /* A 64-bit receive keeps its format until 51 + 2 row after the last item has passed the mux; one
  * event more on both sides keeps its controls away from the neighbours' (exchange.md 3.10). */
-static Span receive_span(const Message *message, int32_t row_lag)
+static Span receive_span(const Problem *problem, const Message *message, uint32_t tile)
 {
+    int32_t distance = problem->distance[tile];
+    int32_t items = (int32_t)message->chain_items + (distance > SENDS_ONLY ? distance : 0);
     if (!message->paired)
-        return (Span){0, (int32_t)message->items};
-    return (Span){1, 1 + (int32_t)message->items + FORMAT_LAG + row_lag + 1};
+        return (Span){0, items};
+    return (Span){1, 1 + items + FORMAT_LAG + problem->row_lag[tile] + 1};
 }
 
 /* The partner of a 64-bit sender can not receive: no write and no select in [S, S + n). */
 static Span partner_span(const Message *message, int32_t row_lag)
 {
     int32_t before = WRITE_LAG + row_lag + GUARD_EVENTS_PAIRED + 1;
-    return (Span){before, before + (int32_t)message->items};
+    return (Span){before, before + (int32_t)message->chain_items};
 }
 
 static int32_t write_lag(const Message *message)
@@ -209,25 +232,123 @@ static Busy write_window(const Tracks *tracks, uint32_t end, int32_t start)
                    start + to->time + 1 + write_lag(message) + tracks->problem->row_lag[to->tile]);
 }
 
-static int32_t avoid_conflicts(const Tracks *tracks, uint32_t m, int32_t start)
+static bool in_chain(const Problem *problem, uint32_t head, uint32_t m)
 {
-    const Message *message = &tracks->problem->messages[m];
-    Busy want = read_window(tracks, m, start);
-    start = after_busy(&tracks->writes[message->source], &want, start);
-    for (uint32_t e = message->first; e < message->first + message->count; e++) {
-        uint32_t tile = tracks->problem->ends[e].tile;
-        want = write_window(tracks, e, start);
-        start += after_busy(&tracks->reads[tile], &want, want.start) - want.start;
+    return m == head || (m < problem->count && problem->messages[m].follows);
+}
+
+/* Of a message and all that follow it. */
+static int32_t avoid_conflicts(const Tracks *tracks, uint32_t head, int32_t start)
+{
+    const Problem *problem = tracks->problem;
+    for (uint32_t m = head, passed = 0; in_chain(problem, head, m); m++) {
+        const Message *message = &problem->messages[m];
+        Busy want = read_window(tracks, m, start + (int32_t)passed);
+        start += after_busy(&tracks->writes[message->source], &want, want.start) - want.start;
+        for (uint32_t e = message->first; e < message->first + message->count; e++) {
+            uint32_t tile = problem->ends[e].tile;
+            want = write_window(tracks, e, start + (int32_t)passed);
+            start += after_busy(&tracks->reads[tile], &want, want.start) - want.start;
+        }
+        passed += message->items;
     }
     return start;
 }
 
-static void note_conflicts(Tracks *tracks, uint32_t m, int32_t start)
+static void note_conflicts(Tracks *tracks, uint32_t head, int32_t start)
+{
+    const Problem *problem = tracks->problem;
+    for (uint32_t m = head; in_chain(problem, head, m); m++) {
+        const Message *message = &problem->messages[m];
+        array_push(&tracks->reads[message->source], read_window(tracks, m, start));
+        for (uint32_t e = message->first; e < message->first + message->count; e++)
+            array_push(&tracks->writes[problem->ends[e].tile], write_window(tracks, e, start));
+        start += (int32_t)message->items;
+    }
+}
+
+/* ---- controls of tiles that receive 64-bit items ---- */
+
+/* Such a tile can not write a lone control in the event of a message's first item: only the
+ * two-word instruction can start a message, and its two controls would coincide. */
+
+enum { CONTROLS_MAX = 4 };
+
+/* Events of what the tile writes for a message; chains move the pointer for every piece. */
+static uint32_t control_events(const Tracks *tracks, uint32_t m, const End *end, int32_t start,
+                               int32_t events[CONTROLS_MAX])
 {
     const Message *message = &tracks->problem->messages[m];
-    array_push(&tracks->reads[message->source], read_window(tracks, m, start));
-    for (uint32_t e = message->first; e < message->first + message->count; e++)
-        array_push(&tracks->writes[tracks->problem->ends[e].tile], write_window(tracks, e, start));
+    int32_t lag = tracks->problem->row_lag[end->tile], items = (int32_t)message->chain_items;
+    int32_t mux = start + end->time + 1;
+    uint32_t count = 0;
+    events[count++] = mux + write_lag(message) + lag;
+    if (message->follows)
+        return count;
+    if (message->paired) {
+        events[count++] = mux + FORMAT_LAG + lag;
+        events[count++] = mux + FORMAT_LAG + lag + items;
+    } else {
+        events[count++] = mux;
+    }
+    return count;
+}
+
+static bool in_list(const EventList *list, int32_t event)
+{
+    for (size_t i = list->count; i-- > 0;) /* the latest are the nearest */
+        if (list->items[i] == event)
+            return true;
+    return false;
+}
+
+static bool meets_control(const Tracks *tracks, uint32_t m, int32_t start)
+{
+    const Problem *problem = tracks->problem;
+    const Message *message = &problem->messages[m];
+    int32_t events[CONTROLS_MAX];
+    if (tracks->pairs[message->source] && in_list(&tracks->controls[message->source], start + 1))
+        return true;
+    for (uint32_t e = message->first; e < message->first + message->count; e++) {
+        const End *end = &problem->ends[e];
+        if (!tracks->pairs[end->tile] || tracks->sends[end->tile].count == 0)
+            continue;
+        uint32_t count = control_events(tracks, m, end, start, events);
+        for (uint32_t i = 0; i < count; i++)
+            if (in_list(&tracks->sends[end->tile], events[i] - 1))
+                return true;
+    }
+    return false;
+}
+
+static int32_t avoid_controls(const Tracks *tracks, uint32_t head, int32_t start)
+{
+    const Problem *problem = tracks->problem;
+    int32_t passed = 0;
+    for (uint32_t m = head; in_chain(problem, head, m); m++) {
+        if (meets_control(tracks, m, start + passed))
+            return start + 1;
+        passed += (int32_t)problem->messages[m].items;
+    }
+    return start;
+}
+
+static void note_controls(Tracks *tracks, uint32_t head, int32_t start)
+{
+    const Problem *problem = tracks->problem;
+    int32_t events[CONTROLS_MAX];
+    for (uint32_t m = head; in_chain(problem, head, m); m++) {
+        const Message *message = &problem->messages[m];
+        array_push(&tracks->sends[message->source], start);
+        for (uint32_t e = message->first; e < message->first + message->count; e++) {
+            const End *end = &problem->ends[e];
+            uint32_t count =
+                tracks->pairs[end->tile] ? control_events(tracks, m, end, start, events) : 0;
+            for (uint32_t i = 0; i < count; i++)
+                array_push(&tracks->controls[end->tile], events[i]);
+        }
+        start += (int32_t)message->items;
+    }
 }
 
 /* ---- one message ---- */
@@ -249,11 +370,12 @@ static int32_t find_start(const Tracks *tracks, uint32_t m)
     const Problem *problem = tracks->problem;
     const Message *message = &problem->messages[m];
     const End *ends = &problem->ends[message->first];
-    int32_t items = (int32_t)message->items, start = 0, before;
+    int32_t items = (int32_t)message->chain_items, start = 0, before;
+    int32_t later = problem->distance[message->source];
     do {
         before = start = track_fit(&tracks->send[message->source], start, items);
         for (uint32_t i = 0; i < message->count; i++) {
-            Span span = receive_span(message, tracks->problem->row_lag[ends[i].tile]);
+            Span span = receive_span(problem, message, ends[i].tile);
             int32_t wanted = start + route_time(tracks, &ends[i]) + 1 - span.before;
             start += track_fit(&tracks->receive[ends[i].tile], wanted, span.length) - wanted;
         }
@@ -271,6 +393,12 @@ static int32_t find_start(const Tracks *tracks, uint32_t m)
         }
         if (tracks->reads)
             start = avoid_conflicts(tracks, m, start);
+        if (tracks->sends && !tracks->mirrored)
+            start = avoid_controls(tracks, m, start);
+        if (start == before) { /* a little later, to be away from the sender's own controls */
+            start += later;
+            later = 0;
+        }
     } while (start != before);
     return start;
 }
@@ -280,10 +408,10 @@ static void take(Tracks *tracks, uint32_t m, int32_t start)
     const Problem *problem = tracks->problem;
     const Message *message = &problem->messages[m];
     const End *ends = &problem->ends[message->first];
-    int32_t items = (int32_t)message->items;
+    int32_t items = (int32_t)message->chain_items;
     track_take(&tracks->send[message->source], start, items);
     for (uint32_t i = 0; i < message->count; i++) {
-        Span span = receive_span(message, tracks->problem->row_lag[ends[i].tile]);
+        Span span = receive_span(problem, message, ends[i].tile);
         track_take(&tracks->receive[ends[i].tile],
                    start + route_time(tracks, &ends[i]) + 1 - span.before, span.length);
     }
@@ -295,6 +423,8 @@ static void take(Tracks *tracks, uint32_t m, int32_t start)
     }
     if (tracks->reads)
         note_conflicts(tracks, m, start);
+    if (tracks->sends && !tracks->mirrored)
+        note_controls(tracks, m, start);
 }
 
 static void place_all(Tracks *tracks, const uint32_t *order, int32_t *start)
@@ -308,11 +438,17 @@ static void place_all(Tracks *tracks, const uint32_t *order, int32_t *start)
         track_clear(&tracks->receive[t], first);
         if (tracks->reads)
             tracks->reads[t].count = tracks->writes[t].count = 0;
+        if (tracks->sends)
+            tracks->sends[t].count = tracks->controls[t].count = 0;
     }
     for (uint32_t i = 0; i < problem->count; i++) {
         uint32_t m = order[i];
+        if (problem->messages[m].follows)
+            continue; /* comes with the head of its chain */
         start[m] = find_start(tracks, m);
         take(tracks, m, start[m]);
+        for (uint32_t n = m + 1; n < problem->count && problem->messages[n].follows; n++)
+            start[n] = start[n - 1] + (int32_t)problem->messages[n - 1].items;
     }
 }
 
