@@ -1,6 +1,7 @@
-/* reduce_sum.S - out = seed + partial 0 + partial 1 + ... in F16, one rounding an addition, in this
- * order; with REDUCE_GELU its GELU (gelu.inc). The partials lie one after another, REDUCE_ELEMENTS halves
- * each.
+/* reduce_sum.S - out = seed + partial 0 + partial 1 + ...; with REDUCE_GELU its GELU (gelu.inc). The
+ * partials lie one after another, REDUCE_ELEMENTS halves each. Members in interleaved memory are summed
+ * in F32, eight halves at a time (sum_octets.inc); this file is for members anywhere: sums in F16, one
+ * rounding an addition, in this order.
  *
  * The unit is a quad: four halves, one 64-bit word. Workers take quads in turn (w, w + 6, ...). A quad
  * needs REDUCE_PARTIALS loads and a store; a quad's members lie at constant distances, so the body is
@@ -10,6 +11,10 @@
  * with one repeat a quad. */
 .include "launch.inc"
 .include "gelu.inc"
+
+.if REDUCE_INTERLEAVED
+.include "sum_octets.inc"
+.else
 
 .set QUADS, REDUCE_ELEMENTS / 4
 .set SHARE, QUADS / 6 // every worker's; the first REST have one more
@@ -176,3 +181,4 @@ quad:
 .endif
 done:
     exitz $mzero
+.endif

@@ -54,10 +54,12 @@ enum { /* KERNEL_GEMM: C[rows, columns] (+)= L[rows, inner] W[inner, columns]; C
                             more   a launch */
 };
 enum { /* REDUCE_SUM: partials in all, >= 2: a seed and a dense stack of the others; gelu = 1: GELU
-          of the sum */
+          of the sum. interleaved = 1: seed and stack in interleaved memory, elements % 8 = 0:
+          summed in F32 and rounded once, in little more than half the time */
        REDUCE_ELEMENTS,
        REDUCE_PARTIALS,
-       REDUCE_GELU
+       REDUCE_GELU,
+       REDUCE_INTERLEAVED
 };
 enum { /* ADD: out = a + b; b has panels x columns elements and is repeated over rows in each panel:
           element e of a is [panel][row][column]. rows = 1 means equal sizes. second = 1: out = (a +
