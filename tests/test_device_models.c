@@ -90,6 +90,13 @@ static void check_numbers(const Graph *graph, TestData *data, float **out, doubl
     }
 }
 
+/* What compile says before anything ran: within 1 %, and some cycles where there are few. */
+static void check_price(double priced, uint64_t cycles)
+{
+    print_message("priced %.0f cycles, simulated %llu\n", priced, (unsigned long long)cycles);
+    assert_true(fabs(priced - (double)cycles) <= 0.01 * (double)cycles + 25);
+}
+
 static void check_graph_on_device(const Graph *graph, uint32_t tiles, double limit)
 {
     Machinery one, two;
@@ -98,6 +105,7 @@ static void check_graph_on_device(const Graph *graph, uint32_t tiles, double lim
     machinery_call(&one, graph, first);
     uint64_t cycles = device_last_run(one.device)->cycles;
     check_numbers(graph, &one.data, first, limit);
+    check_price(one.compilation.price.cycles, cycles);
     machinery_call(&one, graph, again);
     assert_int_equal(device_last_run(one.device)->cycles, cycles);
 

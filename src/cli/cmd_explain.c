@@ -58,7 +58,7 @@ typedef struct StageName {
 } StageName;
 
 static const StageName stages[] = {
-    {"graph", STAGE_PLAN},   {"plan", STAGE_PLAN},     {"mid", STAGE_MID},
+    {"graph", STAGE_PLAN},   {"plan", STAGE_EXCHANGE}, {"mid", STAGE_MID},
     {"tile", STAGE_TILE},    {"memory", STAGE_MEMORY}, {"exchange", STAGE_EXCHANGE},
     {"code", STAGE_PACKAGE},
 };

@@ -187,6 +187,18 @@ static Status encode_rows(Compilation *c, Pool *pool)
     return status;
 }
 
+/* The recipe's prediction becomes the exact price of what was made of it. */
+static void set_price(Compilation *c)
+{
+    PriceProgram priced;
+    price_program(&c->arena, &c->program, &c->schedule, &priced);
+    price_run(&priced, &c->price);
+    price_free(&priced);
+    c->recipe->predicted_cycles = c->price.cycles;
+    log_event(LOG_INFO, "costed final placed program", "final_cycles=%.0f final_exchange=%.0f",
+              c->price.cycles, c->price.exchange);
+}
+
 /* One stage: a span of the log around it. */
 #define STAGE(name, call)                                                                          \
     do {                                                                                           \
@@ -218,6 +230,7 @@ static Status run_stages(Compilation *c, const CompileOptions *options, Pool *po
     STAGE("schedule_exchanges",
           exchange_schedule(&c->arena, &c->program, &schedule, pool, &c->schedule));
     c->schedule_seconds = stage_seconds;
+    set_price(c);
     if (until == STAGE_EXCHANGE)
         return STATUS_OK;
     TRY(build_kernels(c, options, pool));

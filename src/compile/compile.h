@@ -7,6 +7,7 @@
 #ifndef IPU_COMPILE_COMPILE_H
 #define IPU_COMPILE_COMPILE_H
 
+#include "compile/price.h"
 #include "emit/emit.h"
 #include "models/models.h"
 #include "package/package.h"
@@ -39,6 +40,7 @@ typedef struct Compilation {
     Mid mid;
     TileProgram program;
     Schedule schedule;
+    Price price; /* of the scheduled program */
     KernelObjects objects;
     LinkImage linked;
     EmitSizes sizes;
