@@ -119,16 +119,16 @@ static double local_copy_cycles(Costs *costs, const CopyRun *run)
     return costs_kernel(costs, &spec) * run->count[1] * run->count[2];
 }
 
-/* A long run that goes to both tiles of a pair takes half as many events, and some 95 to change the
- * receivers' format (exchange.md 3.10: 51 + 2 r); the schedule uses it from about this length on.
- */
-enum { PAIRED_WORDS = 400, PAIRED_EXTRA = 95 };
+/* What goes to both tiles of a pair takes half as many events, and some 97 to change the receivers'
+ * format (exchange.md 3.10: 53 + 2 r) for all its pieces; the schedule uses it from about this
+ * length on (cut.c). */
+enum { PAIRED_WORDS = 260, PAIRED_EXTRA = 97 };
 
-static bool comes_paired(const Counter *c, const CopyRun *run, uint32_t tile)
+static bool comes_paired(const Counter *c, const CopyRun *run, uint32_t words, uint32_t tile)
 {
     uint32_t twin = tile ^ 1u;
-    return c->costs && c->costs->pairs && run->bytes >= 4 * PAIRED_WORDS && twin < c->tiles &&
-           c->wants[twin] == (int32_t)run->destination_shard &&
+    return c->costs && c->costs->pairs && words >= PAIRED_WORDS && run->bytes % 8 == 0 &&
+           twin < c->tiles && c->wants[twin] == (int32_t)run->destination_shard &&
            c->holds[twin] != (int32_t)run->source_shard && c->sender != tile && c->sender != twin;
 }
 
@@ -140,11 +140,11 @@ static void count_run(void *context, const CopyRun *run)
     uint32_t bytes = run->bytes * run->count[0] * run->count[1] * run->count[2];
     uint32_t words = ceil_div_u32(run->bytes, 4) * run->count[0] * run->count[1] * run->count[2];
     bool narrow = false, wide = false;
-    uint32_t half = words / 2 + PAIRED_EXTRA * (words / max_u32(run->bytes / 4, 1));
+    uint32_t half = words / 2 + PAIRED_EXTRA;
     for (uint32_t r = 0; r < c->to->format.replicas; r++) {
         Load *load = &c->loads[c->home[r]];
         if (c->holds[c->home[r]] != (int32_t)run->source_shard) {
-            bool paired = comes_paired(c, run, c->home[r]);
+            bool paired = comes_paired(c, run, words, c->home[r]);
             load->received += words;
             load->received_items += paired ? half : words;
             *(paired ? &wide : &narrow) = true;
@@ -161,8 +161,10 @@ static void count_run(void *context, const CopyRun *run)
         return;
     c->loads[c->sender].sent += words;
     c->loads[c->sender].sent_items += (narrow ? words : 0) + (wide ? words / 2 : 0);
-    if (wide && (c->sender ^ 1u) < c->tiles)
+    if (wide && (c->sender ^ 1u) < c->tiles) { /* its partner does nothing meanwhile */
         c->loads[c->sender ^ 1u].sent_items += words / 2;
+        c->loads[c->sender ^ 1u].received_items += words / 2;
+    }
 }
 
 static uint32_t tiles_of(const Format *format)
@@ -265,15 +267,17 @@ static Status convert(Costs *costs, const Storage *from, const Mapping *extra, c
     if (out->view)
         return STATUS_OK;
     Counter counter;
+    uint32_t items = 0;
     Status status = count_copy(costs, &from->type, to, &mapping, &counter);
     if (status_ok(status)) {
         for (uint32_t t = 0; t < counter.tiles; t++) {
             const Load *load = &counter.loads[t];
             out->words = max_u32(out->words, max_u32(load->sent, load->received));
-            out->items = max_u32(out->items, max_u32(load->sent_items, load->received_items));
+            items = max_u32(items, max_u32(load->sent_items, load->received_items));
             out->sources = max_u32(out->sources, load->sources);
             out->local = load->local > out->local ? load->local : out->local;
         }
+        out->words = min_u32(out->words, items);
     }
     counter_free(&counter);
     return status;

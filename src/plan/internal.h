@@ -35,8 +35,8 @@ typedef struct Storage { /* how a graph value is stored; mapping: stored tensor 
 
 typedef struct Conversion { /* of a stored value to an operand's type */
     bool view;              /* nothing moves */
-    uint32_t words;         /* largest sum that one tile sends or receives */
-    uint32_t items;         /* the same with long pieces to pairs of tiles in 64-bit items */
+    uint32_t words;         /* largest sum that one tile sends or receives: events, with what goes
+                               to pairs of tiles in 64-bit items where that is quicker */
     uint32_t sources;       /* most sources of one tile */
     double local;           /* cycles of the slowest tile's local copies */
 } Conversion;

@@ -19,7 +19,6 @@ static State next_state(Walk *w, const StateArray *states, const Next *next)
     Choice *choice = arena_new(p->arena, Choice);
     *choice = (Choice){.op = w->op, .plan = *next->plan, .before = from->choices};
     choice->plan.in_place = next->in_place;
-    choice->plan.apart = next->apart;
     choice->plan.spread = next->spread;
     choice->plan.fused = next->fused;
     choice->plan.cycles = next->cycles;
@@ -275,7 +274,7 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
     p.beam = options->beam ? options->beam : DEFAULT_BEAM;
     p.budget = PLANNED_DATA - CODE_AND_ROWS;
     p.missing = UINT64_MAX;
-    p.costs.pairs = false;
+    p.costs.pairs = options->pairs;
     p.uses = arena_array(arena, uint32_t, graph->values.count);
     p.last_use = arena_array(arena, uint32_t, graph->values.count);
     p.candidates = xcalloc(graph->operations.count + 1, sizeof *p.candidates);

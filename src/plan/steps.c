@@ -162,7 +162,6 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
     if (staged)
         TRY(costs_conversion(&p->costs, storage, extra, &rows, &c));
     bill->words += c.words;
-    bill->items = c.items;
     bill->sources = max_u32(bill->sources, c.sources);
     bill->local += c.local;
     uint64_t bytes = type_max_shard_bytes(type);
@@ -204,9 +203,6 @@ static void finish(Walk *w, const State *state, Next *next, const Bill *bill, do
 {
     Planner *p = w->p;
     double outside = target_phase_cost(bill->words, bill->sources);
-    next->apart = bill->apart > 0;
-    if (next->apart)
-        outside = bill->apart;
     next->exchange = bill->before + outside + inside;
     next->cycles = next->exchange + bill->local + kernel;
     next->cost = state->cost + next->cycles;
@@ -302,15 +298,6 @@ static bool accumulates_in_place(const Planner *p, const State *state, uint32_t 
     return true;
 }
 
-/* Multicasts along the rows of a grid and along its columns cross, and 64-bit ones hold up all
- * others: they are quick only when each family has a phase of its own. */
-static void settle_apart(const Planner *p, const double phases[2], Bill *bill)
-{
-    double together = target_phase_cost(bill->words, bill->sources);
-    if (p->costs.pairs && phases[0] > 0 && phases[1] > 0 && phases[0] + phases[1] < together)
-        bill->apart = phases[0] + phases[1];
-}
-
 /* What it costs to bring the operands of all slices of K but the first. */
 static Status later_slices(Walk *w, const State *state, const Next *next, const OpPlan *plan,
                            double *cycles)
@@ -348,10 +335,8 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
     if (hopeless(w, least, state->resident))
         return STATUS_OK;
     sum.busy_end = plan->partial.first_tile + plan->partial.tile_count;
-    double phases[2];
     for (uint32_t j = 0; j < 2; j++) {
         TRY(plan_operand_type(g, w->op, plan, j, &type));
-        bill.items = 0;
         bill.spread = false;
         bill.may_spread = true;
         w->slices = plan->slices;
@@ -361,11 +346,9 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
             TRY(plan_slice(g, w->op, plan, 0, j, &type, slice));
         TRY(bill_operand(w, state, &next, value, &type, &plan->operands[j], slice, false, &bill));
         w->slices = 1;
-        phases[j] = target_phase_cost(bill.items, bill.sources);
         next.spread |= (uint8_t)(bill.spread << j);
         bill.may_spread = false;
     }
-    settle_apart(p, phases, &bill);
     double later = 0;
     if (plan->slices > 1)
         TRY(later_slices(w, state, &next, plan, &later));

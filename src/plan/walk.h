@@ -41,7 +41,7 @@ typedef struct Next { /* a step from a state, before anything is copied */
     uint32_t state, order;
     const OpPlan *plan;
     double cycles, exchange;
-    bool in_place, apart;
+    bool in_place;
     uint8_t spread;
     uint8_t fused;
     uint32_t ahead; /* adds behind this operation that it carries out */
@@ -63,11 +63,9 @@ typedef struct Walk {
 
 typedef struct Bill { /* what the operands of one step cost */
     uint32_t words, sources;
-    uint32_t items; /* of the last operand, were it alone in its phase */
-    double before;  /* cost of phases that bring operands to where they are spread */
+    double before; /* cost of phases that bring operands to where they are spread */
     bool may_spread;
-    bool spread;  /* the last operand goes that way */
-    double apart; /* GEMM: cost of two phases, when they are better than one; else 0 */
+    bool spread; /* the last operand goes that way */
     double local;
     uint64_t bytes;    /* of copies */
     uint64_t resident; /* of parameters placed and padded copies */
