@@ -6,6 +6,8 @@
  * pool, and nothing depends on which thread does what. */
 #include "exchange/internal.h"
 
+#include "ipu/log.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,6 +357,19 @@ static void settle(ScheduleWork *work, Pool *pool)
     }
 }
 
+static void log_phase(uint32_t number, const PhaseWork *phase, const PhaseSchedule *out)
+{
+    static const char *const cuts[CUT_KINDS] = {"none", "parts", "pairs", "pairs-and-parts"};
+    const Problem *problem = &phase->chosen->problem;
+    uint32_t paired = 0;
+    for (uint32_t m = 0; m < problem->count; m++)
+        paired += problem->messages[m].paired;
+    log_event(LOG_INFO, "scheduled phase",
+              "phase=%u operation=%s messages=%u paired=%u cut=%s bound=%u floor=%u horizon=%u",
+              number, out->phase->operation ? out->phase->operation : "-", problem->count, paired,
+              cuts[phase->chosen - phase->candidates], out->bound, out->floor, out->horizon);
+}
+
 /* ---- constraints ---- */
 
 typedef struct ConstraintSet {
@@ -502,6 +517,8 @@ static void schedule_phases(ScheduleWork *work, Arena *arena, Pool *pool)
         fill_starts(phase, out);
     }
     settle(work, pool);
+    for (uint32_t p = 0; p < work->count; p++)
+        log_phase(p, &work->phases[p], &work->out[p]);
 }
 
 Status exchange_schedule(Arena *arena, const TileProgram *program, const ScheduleOptions *options,
