@@ -123,6 +123,7 @@ typedef enum PlaceOrder {
     PLACE_SPREAD,
     PLACE_LOADED,
     PLACE_WIDE,
+    PLACE_NARROW,
     PLACE_ORDERS
 } PlaceOrder;
 void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order);

@@ -93,14 +93,34 @@ static uint32_t pressure(const Problem *problem, const Message *message)
     return most;
 }
 
-/* Wide messages first, then by the receivers that they share: two families of multicasts that cross
- * (rows of a grid and its columns) go one family after the other, neither holds up the other. */
-static uint64_t wide_key(const Problem *problem, uint32_t m, uint32_t time)
+/* By width, then by the receivers that they share: two families of multicasts that cross (rows of a
+ * grid and its columns) go one family after the other, neither holds up the other. */
+static uint64_t width_key(const Problem *problem, uint32_t m, bool narrow_first, uint32_t time)
 {
     const Message *message = &problem->messages[m];
-    uint64_t narrow = 0x7ffu - min_u32(message->count, 0x7ff);
+    uint64_t width = min_u32(message->count, 0x7ff);
     uint64_t leader = problem->ends[leading_end(problem, message)].tile;
-    return narrow << 48 | leader << 32 | time;
+    return (narrow_first ? width : 0x7ff - width) << 48 | leader << 32 | time;
+}
+
+/* 64-bit messages are the ones hard to place: they go first. Narrow ones before them is for tiles
+ * that can not send what they have while they get the rest of it: those who receive first can send
+ * while wide messages arrive. */
+static uint64_t order_key(const Problem *problem, PlaceOrder kind, uint32_t m, uint32_t time)
+{
+    uint64_t load = 2u * TIME_LIMIT - pressure(problem, &problem->messages[m]); /* most first */
+    uint64_t last = 1ull << 63;
+    bool paired = problem->messages[m].paired;
+    switch (kind) {
+    case PLACE_ROTATED:
+        return (uint64_t)time << 32 | load | (paired ? 0 : last);
+    case PLACE_WIDE:
+        return width_key(problem, m, false, time) | (paired ? 0 : last);
+    case PLACE_NARROW:
+        return width_key(problem, m, true, time) | (paired ? last : 0);
+    default:
+        return load << 32 | time | (paired ? 0 : last);
+    }
 }
 
 void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
@@ -112,17 +132,8 @@ void problem_order(const Problem *problem, PlaceOrder kind, uint32_t *order)
     uint32_t *time = xmalloc((problem->count + 1) * sizeof *time);
     Ranked *list = xmalloc((problem->count + 1) * sizeof *list);
     rotated_times(problem, kind == PLACE_SPREAD, time);
-    for (uint32_t m = 0; m < problem->count; m++) {
-        uint32_t load = pressure(problem, &problem->messages[m]);
-        load = 2 * TIME_LIMIT - load; /* most first */
-        uint64_t key =
-            kind == PLACE_ROTATED ? (uint64_t)time[m] << 32 | load : (uint64_t)load << 32 | time[m];
-        if (kind == PLACE_WIDE)
-            key = wide_key(problem, m, time[m]);
-        if (!problem->messages[m].paired)
-            key |= 1ull << 63; /* 64-bit messages are the ones hard to place */
-        list[m] = (Ranked){key, m};
-    }
+    for (uint32_t m = 0; m < problem->count; m++)
+        list[m] = (Ranked){order_key(problem, kind, m, time[m]), m};
     sort_ranked(list, problem->count);
     for (uint32_t m = 0; m < problem->count; m++)
         order[m] = list[m].message;
