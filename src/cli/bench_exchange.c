@@ -221,12 +221,13 @@ static void print_summary(const ExchangeBench *bench)
     printf("messages=%u paired=%u constraints=%zu boundaryCycles=%llu\n",
            phase->phase->transfer_count, paired, bench->schedule.constraints.count,
            (unsigned long long)bench->boundary);
-    printf("pattern=%s tiles=%u transfers=%u words=%llu bound=%u horizon=%u rowWordsMax=%u "
+    printf("pattern=%s tiles=%u transfers=%u words=%llu bound=%u itemBound=%u horizon=%u "
+           "rowWordsMax=%u "
            "scheduleMilliseconds=%.1f delivered=%s\n",
            o->transfers ? "file" : o->pattern, bench->program.tiles,
            bench->program.phases.items[0].transfer_count, (unsigned long long)bench->words,
-           phase->bound, phase->horizon, bench->row_words, 1e3 * bench->schedule_seconds,
-           bench->delivered ? "OK" : "WRONG");
+           phase->words_bound, phase->bound, phase->horizon, bench->row_words,
+           1e3 * bench->schedule_seconds, bench->delivered ? "OK" : "WRONG");
 }
 
 static Status run_bench(ExchangeBench *bench)
@@ -244,7 +245,8 @@ int bench_exchange(int argc, char **argv)
         .tiles = TILES, .words = 64, .group = 16, .shift = 37, .fanout = 1, .seed = 1};
     const Option table[] = {
         {"--pattern", OPTION_TEXT, &o.pattern, "NAME",
-         "gather, scatter, shift, all-to-all, all-gather, random, mixed, multicast, paired, pieces", 0, 0},
+         "gather, scatter, shift, all-to-all, all-gather, random, mixed, multicast, paired, pieces",
+         0, 0},
         {"--transfers", OPTION_TEXT, &o.transfers, "FILE",
          "instead: lines of source, words, receivers (tabs; receivers separated by commas)", 0, 0},
         {"--tiles", OPTION_NUMBER, &o.tiles, "N", "logical tiles, 2..1472 (default 1472)", 2,

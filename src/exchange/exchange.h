@@ -31,9 +31,10 @@ typedef struct PhaseSchedule {
                                    multicasts cut into several with fewer receivers each */
     MessageSlot *slots;         /* per transfer of `phase` */
     uint32_t horizon;           /* largest tile horizon */
-    uint32_t bound; /* largest sum of items one tile sends or receives; multicasts count once,
-                       64-bit items block the sender's partner (exchange.md 7.6) */
-    uint32_t floor; /* no schedule of `phase` ends before: latencies included */
+    uint32_t bound;       /* largest sum of items one tile sends or receives; multicasts count once,
+                             64-bit items block the sender's partner (exchange.md 7.6) */
+    uint32_t words_bound; /* the same if every item had 32 bits; 64-bit ones may do better */
+    uint32_t floor;       /* no schedule of `phase` ends before: latencies included */
     uint32_t *tile_horizon; /* per logical tile of the program, 0: takes no part */
     uint32_t *row_words;    /* per tile, the return included; the same for any addresses */
 } PhaseSchedule;

@@ -511,6 +511,7 @@ static void schedule_phases(ScheduleWork *work, Arena *arena, Pool *pool)
         if (phase->chosen >= &phase->candidates[CUT_PAIRS])
             bounding = &phase->candidates[CUT_PAIRS];
         out->bound = bounding->problem.bound;
+        out->words_bound = phase->candidates[CUT_NONE].problem.bound;
         out->slots = arena_array(arena, MessageSlot, phase->chosen->problem.count);
         out->tile_horizon = arena_array(arena, uint32_t, work->program->tiles);
         out->row_words = arena_array(arena, uint32_t, work->program->tiles);
