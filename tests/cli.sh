@@ -47,6 +47,10 @@ for stage in graph plan mid tile memory exchange code; do
     expect 0 "." "$stack" explain models/digits-vit.json --stage $stage --weights $weights
     cmp -s "$work/out" "$work/from-package" || fail "explain --stage $stage differs between package and model"
 done
+# Workloads of products are models too: their packages explain themselves.
+expect 0 "numericalTest=NOT_RUN" "$stack" bench mlp --rows 64 --inner 128 --hidden 256 --blocks 2 --tiles 32 --no-run --package "$work/mlp.ipuexe"
+expect 0 "block1/down" "$stack" explain "$work/mlp.ipuexe" --stage plan
+expect 0 "horizon" "$stack" explain "$work/mlp.ipuexe" --stage exchange
 expect 1 "stage must be" "$stack" explain "$work/a.ipuexe" --stage nothing
 
 # a recipe printed as JSON is followed to the same package

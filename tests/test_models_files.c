@@ -297,10 +297,10 @@ static void use_model(const char *path)
     arena_free(&arena);
 }
 
-static void model_with(const char *from, const char *to, const char *message)
+static void changed(const char *path, const char *from, const char *to, const char *message)
 {
     Bytes bytes;
-    assert_ok(file_read(SOURCE_DIR "/models/digits-vit.json", 1 << 20, &bytes));
+    assert_ok(file_read(path, 1 << 20, &bytes));
     char *at = strstr((char *)bytes.data, from);
     assert_non_null(at);
     Text text = {0};
@@ -315,6 +315,47 @@ static void model_with(const char *from, const char *to, const char *message)
     arena_free(&arena);
     text_free(&text);
     bytes_free(&bytes);
+}
+
+static void model_with(const char *from, const char *to, const char *message)
+{
+    changed(SOURCE_DIR "/models/digits-vit.json", from, to, message);
+}
+
+static void products_with(const char *from, const char *to, const char *message)
+{
+    changed(SOURCE_DIR "/models/siglip-mlp.json", from, to, message);
+}
+
+/* An MLP of two blocks; a GEMM. */
+static void products(void **state)
+{
+    (void)state;
+    products_with("\"hidden\": 4304,", "", "hidden");
+    products_with("\"rows\": 729", "\"rows\": 0", "rows");
+    products_with("\"blocks\": 1", "\"blocks\": 1, \"columns\": 3", "columns");
+    products_with("\"mlp\"", "\"gemm\"", "hidden");
+    Arena arena = {0};
+    Model model;
+    Graph graph;
+    const char *mlp = "{\"name\":\"m\",\"kind\":\"mlp\",\"batch\":2,\"rows\":3,\"inner\":16,"
+                      "\"hidden\":32,\"blocks\":2}";
+    const char *gemm = "{\"name\":\"g\",\"kind\":\"gemm\",\"batch\":1,\"rows\":3,\"inner\":16,"
+                       "\"columns\":5}";
+    assert_ok(model_parse(&arena, "m.json", mlp, strlen(mlp), &model));
+    graph_init(&graph, &arena);
+    assert_ok(model_graph(&model, &graph));
+    assert_int_equal(graph.operations.count, 6);
+    const Shape *out = &graph.values.items[graph.outputs.items[0].value].shape;
+    assert_true(out->rank == 3 && out->extent[0] == 2 && out->extent[1] == 3 &&
+                out->extent[2] == 16);
+    graph_free(&graph);
+    assert_ok(model_parse(&arena, "g.json", gemm, strlen(gemm), &model));
+    graph_init(&graph, &arena);
+    assert_ok(model_graph(&model, &graph));
+    assert_int_equal(graph.operations.count, 1);
+    graph_free(&graph);
+    arena_free(&arena);
 }
 
 static void descriptions(void **state)
@@ -367,6 +408,7 @@ static void damaged(void **state)
     assert_ok(npy_write(file("t.npy"), &(Shape){2, {4, 6}}, values));
     damage(file("t.npy"), "t.npy", use_npy, 2000);
     damage(SOURCE_DIR "/models/digits-vit.json", "t.json", use_model, 1000);
+    damage(SOURCE_DIR "/models/siglip-mlp.json", "t.json", use_model, 500);
     damage(SOURCE_DIR "/models/digits-vit/images/03-0.png", "t.png", use_picture, 2000);
     write_jpeg(file("t.jpg"), 40, 30, 3);
     damage(file("t.jpg"), "t.jpg", use_picture, 2000);
@@ -376,7 +418,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(safetensors), cmocka_unit_test(npy),          cmocka_unit_test(jpeg),
-        cmocka_unit_test(resizing),    cmocka_unit_test(descriptions), cmocka_unit_test(damaged),
+        cmocka_unit_test(resizing),    cmocka_unit_test(descriptions), cmocka_unit_test(products),
+        cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

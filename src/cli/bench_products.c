@@ -73,32 +73,28 @@ static void free_data(Data *data)
     map_free(&data->names);
 }
 
-/* ---- graphs ---- */
+/* ---- the model ---- */
 
-static Status gemm_graph(Graph *graph, const ProductsOptions *o)
+/* The package keeps the description, so that `explain` can lower it again. */
+static Status describe_model(const char *name, const ProductsOptions *o, Session *s)
 {
-    Shape x = {3, {(uint32_t)o->batch, (uint32_t)o->rows, (uint32_t)o->inner}};
-    Shape w = {2, {(uint32_t)o->inner, (uint32_t)o->columns}};
-    ValueId left = graph_input(graph, "left", x), y;
-    TRY(graph_gemm(graph, "gemm", left, graph_parameter(graph, "right", w), false, &y));
-    return graph_output(graph, "output", y);
-}
-
-static Status mlp_graph(Graph *graph, const ProductsOptions *o)
-{
-    Shape x = {3, {(uint32_t)o->batch, (uint32_t)o->rows, (uint32_t)o->inner}};
-    Shape up = {2, {(uint32_t)o->inner, (uint32_t)o->hidden}};
-    Shape down = {2, {(uint32_t)o->hidden, (uint32_t)o->inner}};
-    ValueId y = graph_input(graph, "input", x);
-    for (uint32_t b = 0; b < o->blocks; b++) {
-        ValueId first = graph_parameter(graph, arena_printf(graph->arena, "block%u.up", b), up);
-        ValueId second =
-            graph_parameter(graph, arena_printf(graph->arena, "block%u.down", b), down);
-        TRY(graph_gemm(graph, arena_printf(graph->arena, "block%u/up", b), y, first, false, &y));
-        TRY(graph_gelu(graph, arena_printf(graph->arena, "block%u/gelu", b), y, &y));
-        TRY(graph_gemm(graph, arena_printf(graph->arena, "block%u/down", b), y, second, false, &y));
+    bool product = strcmp(name, "gemm") == 0;
+    json_t *model =
+        json_pack("{s:s,s:s,s:I,s:I,s:I}", "name", name, "kind", product ? "gemm" : "mlp", "batch",
+                  (json_int_t)o->batch, "rows", (json_int_t)o->rows, "inner", (json_int_t)o->inner);
+    if (product) {
+        json_object_set_new(model, "columns", json_integer((json_int_t)o->columns));
+    } else {
+        json_object_set_new(model, "hidden", json_integer((json_int_t)o->hidden));
+        json_object_set_new(model, "blocks", json_integer((json_int_t)o->blocks));
     }
-    return graph_output(graph, "output", y);
+    char *text = json_dumps(model, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    Status status = model_parse(&s->arena, name, text, strlen(text), &s->model);
+    free(text);
+    json_decref(model);
+    TRY(status);
+    s->options.model = &s->model;
+    return model_graph(&s->model, &s->graph);
 }
 
 /* ---- running ---- */
@@ -208,7 +204,7 @@ static Status run_workload(const char *name, const ProductsOptions *o, Session *
                                     .pairs = !o->no_pairs};
     TRY(sampling_mode("--profile-source", profile_sampling(&o->profile), &s->options.profile));
     graph_init(&s->graph, &s->arena);
-    TRY(strcmp(name, "gemm") == 0 ? gemm_graph(&s->graph, o) : mlp_graph(&s->graph, o));
+    TRY(describe_model(name, o, s));
     double start = seconds_now();
     TRY(compile(&s->graph, &s->options, s->pool, STAGE_PACKAGE, &s->compilation));
     s->build_seconds = seconds_now() - start;

@@ -1,5 +1,6 @@
-/* model.c - model descriptions: the numbers of a vision transformer, checked one by one. */
-#include "models/models.h"
+/* model.c - model descriptions: the numbers of a vision transformer or of a workload of products,
+ * checked one by one. */
+#include "models/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -57,19 +58,13 @@ static Status check_numbers(const JsonPlace *place, const Model *model)
     return STATUS_OK;
 }
 
-static Status read_model(Arena *arena, const JsonPlace *place, Model *model)
+static Status read_vit(Arena *arena, const JsonPlace *place, Model *model)
 {
     static const char *const keys[] = {
         "name",   "kind",    "image",   "patch", "channels", "width",      "heads",  "mlp",
         "layers", "mapHead", "classes", "batch", "epsilon",  "preprocess", "labels", NULL};
-    const char *name, *kind;
     double epsilon;
     TRY(json_only(place, keys));
-    TRY(json_text(place, "kind", &kind));
-    if (strcmp(kind, "vit") != 0)
-        return status_error("%s: unknown kind \"%s\", \"vit\" is expected", place->path, kind);
-    TRY(json_text(place, "name", &name));
-    model->name = arena_strdup(arena, name);
     TRY(json_u32(place, "image", 1, 4096, &model->image));
     TRY(json_u32(place, "patch", 1, 1024, &model->patch));
     TRY(json_u32(place, "channels", 1, 3, &model->channels));
@@ -94,6 +89,44 @@ static Status read_model(Arena *arena, const JsonPlace *place, Model *model)
     if (model->classes)
         TRY(read_labels(arena, place, model->classes, &model->labels));
     return STATUS_OK;
+}
+
+enum { EXTENT_MAX = 1 << 20 };
+
+static Status read_products(const JsonPlace *place, Model *model)
+{
+    static const char *const gemm[] = {"name", "kind", "batch", "rows", "inner", "columns", NULL};
+    static const char *const mlp[] = {"name",  "kind",   "batch",  "rows",
+                                      "inner", "hidden", "blocks", NULL};
+    bool product = model->kind == MODEL_GEMM;
+    TRY(json_only(place, product ? gemm : mlp));
+    TRY(json_u32(place, "batch", 1, 1024, &model->batch));
+    TRY(json_u32(place, "rows", 1, EXTENT_MAX, &model->rows));
+    TRY(json_u32(place, "inner", 1, EXTENT_MAX, &model->inner));
+    if (product)
+        return json_u32(place, "columns", 1, EXTENT_MAX, &model->columns);
+    TRY(json_u32(place, "hidden", 1, EXTENT_MAX, &model->hidden));
+    return json_u32(place, "blocks", 1, 200, &model->blocks);
+}
+
+static Status read_model(Arena *arena, const JsonPlace *place, Model *model)
+{
+    static const char *const kinds[] = {"vit", "mlp", "gemm"}; /* ModelKind */
+    const char *name, *kind;
+    TRY(json_text(place, "kind", &kind));
+    while (model->kind < countof(kinds) && strcmp(kind, kinds[model->kind]) != 0)
+        model->kind++;
+    if (model->kind == countof(kinds))
+        return status_error("%s: unknown kind \"%s\": vit, mlp or gemm is expected", place->path,
+                            kind);
+    TRY(json_text(place, "name", &name));
+    model->name = arena_strdup(arena, name);
+    return model->kind == MODEL_VIT ? read_vit(arena, place, model) : read_products(place, model);
+}
+
+Status model_graph(const Model *model, Graph *out)
+{
+    return model->kind == MODEL_VIT ? vit_graph(model, out) : products_graph(model, out);
 }
 
 Status model_parse(Arena *arena, const char *name, const char *text, size_t length, Model *out)

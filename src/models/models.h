@@ -1,7 +1,8 @@
 /* models.h - model descriptions (JSON), the builders of the known models, weights and pictures.
  *
- * models/digits-vit.json describes a vision transformer by its numbers; the builder makes its
- * graph. Weights come from safetensors; every problem names the tensor. */
+ * models/digits-vit.json describes a vision transformer by its numbers, models/siglip-mlp.json a
+ * workload of plain products; the builder makes the graph. Weights come from safetensors; every
+ * problem names the tensor. */
 #ifndef IPU_MODELS_MODELS_H
 #define IPU_MODELS_MODELS_H
 
@@ -13,10 +14,20 @@ typedef struct Preprocess {          /* picture -> patches, part of the package 
     bool invert;                     /* dark on light pictures are inverted when told to */
 } Preprocess;
 
+typedef enum ModelKind {
+    MODEL_VIT,
+    MODEL_MLP, /* blocks of product, GELU, product on [batch, rows, inner] */
+    MODEL_GEMM /* [batch, rows, inner] times [inner, columns] */
+} ModelKind;
+
 typedef struct Model { /* memory in the arena */
     const char *name;
     const char *text; /* the JSON it came from, kept in the package */
-    uint32_t image, patch, channels, width, heads, mlp, layers, tokens, classes, batch;
+    uint8_t kind;     /* ModelKind */
+    uint32_t batch;
+    uint32_t rows, inner, columns, hidden, blocks; /* MODEL_MLP, MODEL_GEMM */
+    /* MODEL_VIT: */
+    uint32_t image, patch, channels, width, heads, mlp, layers, tokens, classes;
     bool map_head;
     float epsilon;
     Preprocess preprocess;

@@ -1,7 +1,7 @@
 /* vit.c - the graph of a vision transformer: patch projection, encoder layers in a repeat, MAP
  * pooling head, classifier. Names of parameters and the order of everything are those of the
  * original system's search state for this model, so that recipes and figures can be compared. */
-#include "models/models.h"
+#include "models/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -242,7 +242,7 @@ static void classifier(Builder *b, ValueId embedding)
         (void)failed(b, graph_output(b->graph, "logits", logits));
 }
 
-Status model_graph(const Model *model, Graph *out)
+Status vit_graph(const Model *model, Graph *out)
 {
     Builder b = {.graph = out, .model = model};
     const uint32_t width = model->width;
