@@ -322,7 +322,7 @@ static void test_same_for_any_threads(void **state)
     assert_memory_equal(schedules[0].constraints.items, schedules[1].constraints.items,
                         schedules[0].constraints.count * sizeof(Constraint));
     Text text = {0};
-    exchange_print(&text, &program, &schedules[0], 5);
+    exchange_print(&text, &program, &schedules[0], NULL, 5);
     assert_non_null(strstr(text_string(&text), "phase 1 pattern: transfers=1500"));
     assert_non_null(strstr(text_string(&text), "5:source+"));
     text_free(&text);

@@ -186,11 +186,11 @@ static void repeats(void **state)
     data[3].name = "other";
     fails(graph_evaluate(&g, find, data, outputs), "s1", "no data");
     Text text = {0};
-    graph_print(&text, &g);
+    graph_print(&text, &g, NULL);
     assert_non_null(strstr(text_string(&text), "repeat"));
     assert_non_null(strstr(text_string(&text), "carried from"));
     text_free(&text);
-    json_t *json = graph_to_json(&g), *ops = json_object_get(json, "operations");
+    json_t *json = graph_to_json(&g, NULL), *ops = json_object_get(json, "operations");
     json_t *body = json_object_get(json_array_get(ops, 0), "repeat");
     assert_int_equal(json_integer_value(json_object_get(body, "count")), 3);
     json_decref(json);

@@ -272,17 +272,30 @@ static void printers(void **state)
     Text text = {0}, part = {0};
     make(&b, 16);
     mid_print(&text, &b.mid, NULL);
-    mid_print(&part, &b.mid, "norm2");
+    Map only = {0};
+    map_at_text(&only, "norm2", NULL);
+    mid_print(&part, &b.mid, &only);
     assert_true(part.count > 0 && part.count < text.count);
     assert_non_null(strstr(text_string(&text), "repeat: repeat 2 times"));
     assert_null(strstr(text_string(&part), "norm1"));
     assert_ok(tile_expand(&b.arena, &b.mid, &p));
     text.count = part.count = 0;
-    tile_print(&text, &p, -1);
-    tile_print(&part, &p, 3);
+    tile_print(&text, &p, NULL, -1);
+    tile_print(&part, &p, NULL, 3);
     assert_true(part.count > 0 && part.count < text.count);
-    json_t *jsons[] = {mid_to_json(&b.mid, NULL), mid_to_json(&b.mid, "norm2"),
-                       tile_to_json(&p, -1), tile_to_json(&p, 3)};
+    part.count = 0;
+    tile_print(&part, &p, &only, -1);
+    assert_non_null(strstr(text_string(&part), "norm2"));
+    assert_null(strstr(text_string(&part), "norm1"));
+    json_t *jsons[] = {mid_to_json(&b.mid, NULL), mid_to_json(&b.mid, &only),
+                       tile_to_json(&p, NULL, -1), tile_to_json(&p, NULL, 3),
+                       tile_to_json(&p, &only, -1)};
+    json_t *step, *steps = json_object_get(jsons[4], "steps");
+    size_t k;
+    assert_true(json_array_size(steps) > 0);
+    json_array_foreach(steps, k, step)
+        assert_string_equal(json_string_value(json_object_get(step, "operation")), "norm2");
+    map_free(&only);
     for (size_t i = 0; i < countof(jsons); i++) {
         assert_non_null(jsons[i]);
         json_decref(jsons[i]);

@@ -186,11 +186,11 @@ static void structure(void **state)
     assert_int_equal(kinds[OP_GELU], 2);
     assert_int_equal(kinds[OP_REPEAT], 1);
     Text text = {0};
-    graph_print(&text, g);
+    graph_print(&text, g, NULL);
     assert_non_null(strstr(text_string(&text), "encoder/layer[*]/attention/qkv"));
     assert_non_null(strstr(text_string(&text), "map/mlp/up"));
     text_free(&text);
-    json_t *json = graph_to_json(g);
+    json_t *json = graph_to_json(g, NULL);
     assert_int_equal(json_array_size(json_object_get(json, "values")), g->values.count);
     json_decref(json);
 }

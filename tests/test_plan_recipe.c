@@ -159,7 +159,7 @@ static void printing(void **state)
     Text text = {0};
     make_graph(&graph, &arena, 64, 3);
     assert_ok(search(&arena, &graph, 16, &recipe));
-    recipe_print(&text, &graph, recipe);
+    recipe_print(&text, &graph, recipe, NULL);
     for (uint32_t i = 0; i < graph.operations.count; i++)
         assert_non_null(strstr(text_string(&text), graph.operations.items[i].key));
     text_free(&text);

@@ -237,7 +237,7 @@ static void print_recipe(const Graph *graph, uint32_t tiles)
     Text text = {0};
     PlanOptions options = {.tiles = tiles, .precision = {.kind = F16}};
     assert_ok(plan_search(&arena, graph, &options, NULL, &recipes, &count));
-    recipe_print(&text, graph, &recipes[0]);
+    recipe_print(&text, graph, &recipes[0], NULL);
     fputs(text_string(&text), stdout);
     text_free(&text);
     arena_free(&arena);

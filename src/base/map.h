@@ -28,6 +28,11 @@ uint64_t *map_at_text(Map *map, const char *key, bool *added);
 /* The value's place or NULL. */
 const uint64_t *map_find(const Map *map, uint64_t key);
 const uint64_t *map_find_text(const Map *map, const char *key);
+/* A map as a set of names that something is narrowed to; no map: everything is wanted. */
+static inline bool map_wants(const Map *only, const char *key)
+{
+    return !only || (key && map_find_text(only, key));
+}
 void map_free(Map *map);
 
 uint64_t hash_bytes(const void *data, size_t bytes, uint64_t seed);

@@ -211,7 +211,7 @@ static Status run_workload(const char *name, const ProductsOptions *o, Session *
     double build_memory = peak_memory_mib();
     if (o->show_plan) {
         Text text = {0};
-        recipe_print(&text, &s->graph, s->compilation.recipe);
+        recipe_print(&text, &s->graph, s->compilation.recipe, NULL);
         fputs(text_string(&text), stdout);
         text_free(&text);
     }

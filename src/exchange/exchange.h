@@ -68,8 +68,11 @@ Status exchange_encode_phase(Arena *arena, const TileProgram *program, uint32_t 
 Status exchange_check_phase(const TileProgram *program, uint32_t phase,
                             const PhaseSchedule *schedule, AddressOf *address, const void *context,
                             const Row *rows);
+/* only: keys of operations, NULL: all; only_tile -1: all, else its messages too. */
 void exchange_print(Text *text, const TileProgram *program, const Schedule *schedule,
-                    int32_t only_tile);
+                    const Map *only, int32_t only_tile);
+json_t *exchange_to_json(const TileProgram *program, const Schedule *schedule, const Map *only,
+                         int32_t only_tile);
 /* Synthetic phases for tests and the bench: one phase between a source and a target buffer.
  *   gather      in groups: the first tile receives `words` from each of the others
  *   scatter     in groups: the first tile sends other `words` to each of the others

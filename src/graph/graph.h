@@ -108,8 +108,9 @@ Status graph_end_repeat(Graph *graph, const ValueId *yields, const ValueId **res
 Status graph_output(Graph *graph, const char *name, ValueId value);
 
 Status graph_check(const Graph *graph); /* every rule above, on a finished graph */
-void graph_print(Text *text, const Graph *graph);
-json_t *graph_to_json(const Graph *graph);
+/* only: keys of operations, NULL: all. In JSON a value's number is its "id". */
+void graph_print(Text *text, const Graph *graph, const Map *only);
+json_t *graph_to_json(const Graph *graph, const Map *only);
 void graph_free(Graph *graph); /* the arrays; the arena stays its owner's */
 
 /* Host evaluation in F64 with the names' tensors, row-major: the reference of tests and `bench`.

@@ -72,8 +72,9 @@ uint32_t mid_group_exchanges(Mid *mid);
 uint32_t mid_merge_copies(Mid *mid);
 uint32_t mid_eliminate(Mid *mid);
 Status mid_check(const Mid *mid);
-void mid_print(Text *text, const Mid *mid, const char *only_operation);
-json_t *mid_to_json(const Mid *mid, const char *only_operation);
+/* only: keys of operations, NULL: all. */
+void mid_print(Text *text, const Mid *mid, const Map *only);
+json_t *mid_to_json(const Mid *mid, const Map *only);
 void mid_free(Mid *mid);
 
 #endif

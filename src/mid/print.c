@@ -51,18 +51,13 @@ static void print_mapping(Text *text, const Mapping *mapping)
     }
 }
 
-static bool wanted(const MidOp *op, const char *only)
-{
-    return !only || strcmp(op->operation, only) == 0;
-}
-
-void mid_print(Text *text, const Mid *mid, const char *only_operation)
+void mid_print(Text *text, const Mid *mid, const Map *only)
 {
     text_printf(text, "mid program: %u tiles, %zu values, %zu operations\n", mid->tiles,
                 mid->values.count, mid->ops.count);
     for (uint32_t i = 0; i < mid->ops.count; i++) {
         const MidOp *op = &mid->ops.items[i];
-        if (!wanted(op, only_operation))
+        if (!map_wants(only, op->operation))
             continue;
         text_printf(text, "%4u  %s: %s", i, op->operation, mid_kind_name(op->kind));
         if (op->kind == MID_COPY) {
@@ -133,14 +128,14 @@ static json_t *op_to_json(const MidOp *op)
     return out;
 }
 
-json_t *mid_to_json(const Mid *mid, const char *only_operation)
+json_t *mid_to_json(const Mid *mid, const Map *only)
 {
     json_t *out = json_object(), *ops = json_array(), *values = json_array();
     bool *used = xcalloc(mid->values.count + 1, sizeof *used);
     json_object_set_new(out, "tiles", json_integer(mid->tiles));
     for (uint32_t i = 0; i < mid->ops.count; i++) {
         const MidOp *op = &mid->ops.items[i];
-        if (!wanted(op, only_operation))
+        if (!map_wants(only, op->operation))
             continue;
         json_array_append_new(ops, op_to_json(op));
         for (uint32_t j = 0; j < op->operand_count; j++)
@@ -149,7 +144,7 @@ json_t *mid_to_json(const Mid *mid, const char *only_operation)
             used[op->results[j]] = true;
     }
     for (uint32_t v = 0; v < mid->values.count; v++)
-        if (used[v] || !only_operation)
+        if (used[v] || !only)
             json_array_append_new(values, value_to_json(mid, v));
     free(used);
     json_object_set_new(out, "operations", ops);

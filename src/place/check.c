@@ -159,13 +159,14 @@ Status place_check(const TileProgram *program, const Schedule *schedule, const S
     return status;
 }
 
-void place_print(Text *text, const TileProgram *program, const Placement *placement, uint32_t tile)
+void place_print(Text *text, const TileProgram *program, const Placement *placement,
+                 const bool *wanted, uint32_t tile)
 {
     SpanArray spans = {0};
     for (uint32_t b = 0; b < program->buffers.count; b++) {
         const Buffer *buffer = &program->buffers.items[b];
         uint32_t start = placement_address(placement, tile, b);
-        if (!start || buffer->alias != BUFFER_NONE)
+        if (!start || buffer->alias != BUFFER_NONE || !wanted[b])
             continue;
         uint32_t bytes = buffer->members > 1 ? buffer->members * buffer_stride(buffer, tile)
                                              : buffer->bytes[tile];

@@ -37,6 +37,8 @@ Status place(Arena *arena, const TileProgram *program, const Schedule *schedule,
 /* Every byte in one live allocation of the right class; separation, alignment, fetch guards. */
 Status place_check(const TileProgram *program, const Schedule *schedule, const Sizes *sizes,
                    const Placement *placement);
-void place_print(Text *text, const TileProgram *program, const Placement *placement, uint32_t tile);
+/* wanted: [buffer]. */
+void place_print(Text *text, const TileProgram *program, const Placement *placement,
+                 const bool *wanted, uint32_t tile);
 
 #endif

@@ -150,7 +150,8 @@ bool plan_copy_is_view(const TensorType *source, const TensorType *destination,
 Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options, Pool *pool,
                    Recipe **out, uint32_t *count);
 Status recipe_check(const Graph *graph, const Recipe *recipe);
-void recipe_print(Text *text, const Graph *graph, const Recipe *recipe);
+void recipe_print(Text *text, const Graph *graph, const Recipe *recipe,
+                  const Map *only); /* keys of operations, NULL: all */
 json_t *recipe_to_json(const Graph *graph, const Recipe *recipe);
 Status recipe_from_json(Arena *arena, const JsonPlace *place, const Graph *graph, Recipe *out);
 

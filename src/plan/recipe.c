@@ -4,6 +4,8 @@
  * a recipe holds is there, so reading gives back the same recipe. */
 #include "plan/internal.h"
 
+#include <stdlib.h>
+
 static const char *const algorithm_names[] = {"none", "gemm-grid", "pointwise",
                                               "rows", "attention", "repeat"};
 static const char *const staging_names[] = {"direct", "row-major", "panels"};
@@ -173,28 +175,61 @@ static void print_op(Text *text, const OpPlan *plan, bool inside)
         print_formats(text, plan);
 }
 
-void recipe_print(Text *text, const Graph *graph, const Recipe *recipe)
+/* The values that wanted operations read, and the members of sequences that a body reads:
+ * [value], to be freed; NULL: all. */
+static bool *storage_of(const Graph *graph, const Recipe *recipe, const Map *only)
 {
+    if (!only)
+        return NULL;
+    bool *used = xcalloc(graph->values.count + 1, sizeof *used);
+    for (uint32_t op = 0; op < graph->operations.count; op++) {
+        const Operation *o = plan_operation(graph, op);
+        const OpPlan *plan = &recipe->ops[op];
+        if (!map_wants(only, o->key))
+            continue;
+        for (uint32_t i = 0; i < o->input_count; i++)
+            used[o->inputs[i]] = true;
+        for (uint32_t j = 0; plan->fused == FUSED_NO && j < plan->operand_count; j++)
+            if (plan_input(graph, op, plan, j) != NO_VALUE)
+                used[plan_input(graph, op, plan, j)] = true;
+    }
+    for (uint32_t op = 0; op < graph->operations.count; op++) {
+        const Operation *o = plan_operation(graph, op);
+        for (uint32_t s = 0; o->kind == OP_REPEAT && s < o->sequence_count; s++) {
+            const Sequence *sequence = &graph->sequences.items[o->sequences[s]];
+            ValueId argument = graph->regions.items[o->body].arguments[o->carried_count + s];
+            for (uint32_t m = 0; used[argument] && m < sequence->count; m++)
+                used[sequence->members[m]] = true;
+        }
+    }
+    return used;
+}
+
+void recipe_print(Text *text, const Graph *graph, const Recipe *recipe, const Map *only)
+{
+    bool *used = storage_of(graph, recipe, only);
     text_printf(text, "recipe for %u tiles, %.0f cycles predicted%s%s\n", recipe->tiles,
                 recipe->predicted_cycles, recipe->weights_once ? ", weights once" : "",
                 recipe->pairs ? ", pairs" : "");
     text_printf(text, "%-40s %9s %9s\n", "operation", "cycles", "exchange");
     for (uint32_t r = 0; r < graph->regions.count; r++) {
         const GraphRegion *region = &graph->regions.items[r];
-        if (r)
+        if (r && !only)
             text_printf(text, "body of region %u, cycles of one iteration:\n", r);
         for (uint32_t i = 0; i < region->operation_count; i++)
-            print_op(text, &recipe->ops[region->operations[i]], r > 0);
+            if (map_wants(only, plan_operation(graph, region->operations[i])->key))
+                print_op(text, &recipe->ops[region->operations[i]], r > 0);
     }
     text_append(text, "inputs and parameters\n");
     for (uint32_t v = 0; v < graph->values.count; v++) {
         const Value *value = &graph->values.items[v];
-        if (value->kind != VALUE_INPUT && value->kind != VALUE_PARAMETER)
+        if ((value->kind != VALUE_INPUT && value->kind != VALUE_PARAMETER) || (used && !used[v]))
             continue;
         text_printf(text, "  %-46s ", value->name ? value->name : "-");
         format_print(text, &recipe->parameters[v]);
         text_append(text, "\n");
     }
+    free(used);
 }
 
 /* ---- JSON ---- */
@@ -404,8 +439,10 @@ static Status read_storage(const JsonPlace *place, const Graph *graph, Recipe *o
 
 Status recipe_from_json(Arena *arena, const JsonPlace *place, const Graph *graph, Recipe *out)
 {
-    static const char *const keys[] = {"tiles",      "weightsOnce", "pairs",   "predictedCycles",
-                                       "operations", "storage",     "outputs", NULL};
+    static const char *const keys[] = {
+        "tiles",      "weightsOnce", "pairs",   "predictedCycles",
+        "operations", "storage",     "outputs", "program", /* what explain adds: not read */
+        NULL};
     JsonPlace ops, item;
     size_t count;
     *out = (Recipe){0};

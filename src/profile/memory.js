@@ -53,7 +53,7 @@ function drawDetails() {
   const t = D.tiles[state.tile], live = liveBytes(t.items), step = state.step >= 0 ? state.step : live.indexOf(Math.max(...live));
   const alive = t.items.filter(i => i[4] <= step && step <= i[5]), row = r => "<tr><td>" + escape(r[0]) + "</td><td>" + escape(r[1]) + "</td></tr>";
   const classes = D.classes.map((n, k) => [n, alive.filter(i => i[1] === k).reduce((a, i) => a + i[3], 0)]).filter(r => r[1]);
-  $("details").innerHTML = "<h2>tile " + t.tile + " (physical " + t.physicalTile + ")</h2><table>" + [["standard", format(t.usedStandard) + " bytes at most"], ["interleaved", format(t.usedInterleaved) + " bytes at most"],
+  $("details").innerHTML = "<h2>tile " + t.tile + " (physical " + t.physicalTile + ")</h2><table>" + [["standard", format(t.peakStandard) + " bytes at most"], ["interleaved", format(t.peakInterleaved) + " bytes at most"],
     ["step", step + (state.step < 0 ? " (the fullest)" : "")], ["does", D.steps[step][0] + " of " + D.names[D.steps[step][1]]], ["alive", format(live[step]) + " bytes"]].map(row).join("") +
     classes.map(r => row(["  " + r[0], format(r[1])])).join("") + "</table><h2>largest holes</h2><table>" + holes(alive).slice(0, 6).map(x => row([hex(x[0]), format(x[1])])).join("") +
     "</table><h2>alive, largest first</h2><table>" + alive.sort((a, b) => b[3] - a[3]).slice(0, 60).map(i => row([format(i[3]), D.names[i[0]] + " at " + hex(i[2])])).join("") + "</table>";

@@ -45,16 +45,16 @@ static void put_item(json_t *items, Names *names, const char *name, ItemClass cl
                                            (json_int_t)first, (json_int_t)last));
 }
 
-static void put_buffers(const Compilation *c, uint32_t tile, json_t *items, Names *names)
+static void put_buffers(const Compilation *c, uint32_t tile, const bool *wanted, json_t *items,
+                        Names *names)
 {
     uint32_t last_step = (uint32_t)c->program.steps.count - 1;
     for (uint32_t b = 0; b < c->program.buffers.count; b++) {
         const Buffer *buffer = &c->program.buffers.items[b];
         uint32_t address = placement_address(&c->placement, tile, b);
-        if (!address || buffer->alias != BUFFER_NONE || !buffer->bytes[tile])
+        uint32_t bytes = compiled_buffer_bytes(c, b, tile);
+        if (!bytes || !wanted[b])
             continue;
-        uint32_t bytes = buffer->members > 1 ? buffer->members * buffer_stride(buffer, tile)
-                                             : buffer->bytes[tile];
         uint32_t first = c->placement.lifetime[b].first, last = c->placement.lifetime[b].last;
         if (buffer->resident || last > last_step) {
             first = 0;
@@ -95,8 +95,9 @@ static json_t *steps_json(const TileProgram *program, Names *names)
     return steps;
 }
 
-json_t *memory_report_json(const Compilation *c, int32_t only_tile)
+json_t *memory_report_json(const Compilation *c, const Map *only, int32_t only_tile)
 {
+    bool *wanted = tile_buffers_of(&c->program, only);
     Names names = {.list = json_array()};
     json_t *tiles = json_array(), *classes = json_array();
     for (size_t i = 0; i < countof(class_names); i++)
@@ -105,14 +106,17 @@ json_t *memory_report_json(const Compilation *c, int32_t only_tile)
         if (only_tile >= 0 && t != (uint32_t)only_tile)
             continue;
         json_t *items = json_array();
-        put_fixed(c, t, items, &names);
-        put_buffers(c, t, items, &names);
+        uint32_t standard = compiled_peak(c, t, MEMORY_STANDARD, -1, NULL);
+        uint32_t interleaved = compiled_peak(c, t, MEMORY_INTERLEAVED, -1, NULL);
+        if (!only)
+            put_fixed(c, t, items, &names);
+        put_buffers(c, t, wanted, items, &names);
         json_array_append_new(
             tiles, json_pack("{s:I, s:I, s:I, s:I, s:o}", "tile", (json_int_t)t, "physicalTile",
-                             (json_int_t)target_physical(t), "usedStandard",
-                             (json_int_t)c->placement.used_standard[t], "usedInterleaved",
-                             (json_int_t)c->placement.used_interleaved[t], "items", items));
+                             (json_int_t)target_physical(t), "peakStandard", (json_int_t)standard,
+                             "peakInterleaved", (json_int_t)interleaved, "items", items));
     }
+    free(wanted);
     json_t *steps = steps_json(&c->program, &names);
     json_t *out = json_pack("{s:i, s:I, s:I, s:I, s:O, s:o, s:o, s:o}", "schemaVersion", 1,
                             "memoryBase", (json_int_t)SRAM_BASE, "memoryEnd", (json_int_t)SRAM_END,
@@ -123,9 +127,10 @@ json_t *memory_report_json(const Compilation *c, int32_t only_tile)
     return out;
 }
 
-void memory_report_render(const Compilation *c, const char *title, Text *out)
+void memory_report_render(const Compilation *c, const char *title, const Map *only,
+                          int32_t only_tile, Text *out)
 {
-    json_t *json = memory_report_json(c, -1);
+    json_t *json = memory_report_json(c, only, only_tile);
     char *data = json_dumps(json, JSON_COMPACT | JSON_PRESERVE_ORDER);
     const ReportPart parts[] = {{"@TITLE@", title, PART_TEXT},
                                 {"@CSS@", report_source("report.css"), PART_RAW},

@@ -144,9 +144,64 @@ json_t *difference_json(const Difference *differences, size_t count, size_t limi
 /* One self-contained HTML file. */
 Status report_render(const View *view, const char *title, Text *out);
 
-/* Memory of the tiles over the steps of a program, compiled at least to STAGE_MEMORY. */
-json_t *memory_report_json(const Compilation *compilation, int32_t only_tile); /* -1: all */
-void memory_report_render(const Compilation *compilation, const char *title, Text *out);
+/* ---- compiled programs, at least to STAGE_MEMORY: nothing is measured here ----
+ *
+ * only: keys of operations, NULL: all; only_tile: logical, -1: all. */
+
+typedef struct StepCost { /* of one execution of a step of the program */
+    uint32_t step;
+    uint8_t kind; /* StepKind */
+    const char *operation, *kernel;
+    uint32_t tiles, times;            /* that take part; executions, loops unrolled */
+    uint64_t cycles, exchange_cycles; /* predicted, of the slowest tile */
+    uint32_t standard, interleaved;   /* bytes of buffers alive, on the fullest tile */
+    uint32_t row_bytes;               /* of the exchange, on the tile with most */
+    uint32_t phase, bound;            /* NO_PHASE: no exchange */
+    bool takes_part;                  /* the only_tile that was asked for */
+} StepCost;
+enum { NO_PHASE = 0xffffffffu };
+StepCost *step_costs(const Compilation *compilation, Arena *arena, int32_t only_tile,
+                     size_t *count);
+void step_costs_print(Text *text, const Compilation *compilation, const StepCost *costs,
+                      size_t count, const Map *only);
+json_t *step_costs_json(const Compilation *compilation, const StepCost *costs, size_t count,
+                        const Map *only);
+/* Bytes of a buffer on a tile, all members; 0: not there, or in another buffer's memory. */
+uint32_t compiled_buffer_bytes(const Compilation *compilation, uint32_t buffer, uint32_t tile);
+/* Most bytes of buffers alive on a tile in any step; of one memory class or BufferRole, -1: any;
+ * wanted: [buffer], NULL: all. */
+uint32_t compiled_peak(const Compilation *compilation, uint32_t tile, int memory_class, int role,
+                       const bool *wanted);
+
+/* A program summed up, to be compared with another: rows of figures by name. */
+enum { SUMMARY_OPERATIONS, SUMMARY_KERNELS, SUMMARY_MEMORY, SUMMARY_LISTS };
+enum { SUMMARY_FIGURES = 4 };
+typedef struct SummaryRow {
+    const char *name;
+    int64_t figure[SUMMARY_FIGURES]; /* operations: cycles and exchange cycles of all executions,
+                                        bytes of rows, most bytes alive; kernels: cycles,
+                                        executions; memory: bytes on the largest tile, on all */
+} SummaryRow;
+typedef ARRAY(SummaryRow) SummaryList;
+typedef struct ProgramSummary {
+    Arena arena;
+    uint32_t tiles;
+    int64_t cycles, exchange_cycles; /* predicted, all executions */
+    SummaryList lists[SUMMARY_LISTS];
+    Map variants; /* kernel specialisations */
+} ProgramSummary;
+void program_summary(const Compilation *compilation, const Map *only, int32_t only_tile,
+                     ProgramSummary *out);
+void program_summary_free(ProgramSummary *summary);
+/* What became slower, faster, larger: the largest change first. */
+void program_difference_print(Text *text, const ProgramSummary *before,
+                              const ProgramSummary *after);
+json_t *program_difference_json(const ProgramSummary *before, const ProgramSummary *after);
+
+/* Memory of the tiles over the steps of a program. */
+json_t *memory_report_json(const Compilation *compilation, const Map *only, int32_t only_tile);
+void memory_report_render(const Compilation *compilation, const char *title, const Map *only,
+                          int32_t only_tile, Text *out);
 
 /* Pages: embedded sources, filled in. */
 typedef enum PartKind { PART_RAW, PART_TEXT, PART_JSON } PartKind;

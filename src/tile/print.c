@@ -79,7 +79,7 @@ static void print_copies(Text *text, const TileProgram *p, const Step *step, int
     }
 }
 
-static void print_buffers(Text *text, const TileProgram *p, int32_t tile)
+static void print_buffers(Text *text, const TileProgram *p, const bool *wanted, int32_t tile)
 {
     for (uint32_t b = 0; b < p->buffers.count; b++) {
         const Buffer *buffer = &p->buffers.items[b];
@@ -90,7 +90,7 @@ static void print_buffers(Text *text, const TileProgram *p, int32_t tile)
             largest = max_u32(largest, buffer->bytes[t]);
             holders += buffer->bytes[t] > 0;
         }
-        if (!holders)
+        if (!holders || !wanted[b])
             continue;
         text_printf(text, "  b%-4u %-9s %-11s %7u bytes", b, role_names[buffer->role & 3],
                     buffer->memory_class == MEMORY_INTERLEAVED ? "interleaved" : "standard",
@@ -102,13 +102,76 @@ static void print_buffers(Text *text, const TileProgram *p, int32_t tile)
     }
 }
 
-void tile_print(Text *text, const TileProgram *p, int32_t only_tile)
+bool tile_takes_part(const TileProgram *p, const Step *step, uint32_t tile)
 {
+    bool found = step->kind == STEP_REPEAT || step->kind == STEP_END_REPEAT;
+    for (uint32_t i = 0; step->kind == STEP_CALL && i < step->count && !found; i++)
+        found = class_has(&p->classes.items[step->first + i], (int32_t)tile);
+    for (uint32_t i = 0; step->kind == STEP_COPY && i < step->count && !found; i++)
+        found = p->copies.items[step->first + i].tile == tile;
+    if (step->kind == STEP_EXCHANGE) {
+        const ExchangePhase *phase = &p->phases.items[step->first];
+        for (uint32_t i = 0; i < phase->transfer_count && !found; i++)
+            found = transfer_has(phase, &phase->transfers[i], (int32_t)tile);
+    }
+    return found;
+}
+
+static bool step_wanted(const TileProgram *p, const Step *step, const Map *only, int32_t tile)
+{
+    return map_wants(only, step->operation) &&
+           (tile < 0 || tile_takes_part(p, step, (uint32_t)tile));
+}
+
+static void mark_step(const TileProgram *p, const Step *step, bool *used)
+{
+    for (uint32_t i = 0; step->kind == STEP_CALL && i < step->count; i++) {
+        const CallClass *class = &p->classes.items[step->first + i];
+        KernelContract contract;
+        uint32_t count =
+            status_discard(kernel_contract(&class->spec, &contract)) ? 0 : contract.operand_count;
+        for (uint32_t k = 0; k < count; k++)
+            used[class->operands[k].buffer] = true;
+    }
+    for (uint32_t i = 0; step->kind == STEP_COPY && i < step->count; i++) {
+        used[p->copies.items[step->first + i].in.buffer] = true;
+        used[p->copies.items[step->first + i].out.buffer] = true;
+    }
+    if (step->kind != STEP_EXCHANGE)
+        return;
+    const ExchangePhase *phase = &p->phases.items[step->first];
+    for (uint32_t i = 0; i < phase->transfer_count; i++)
+        used[phase->transfers[i].source.at.buffer] = true;
+    for (uint32_t i = 0; i < phase->receiver_count; i++)
+        used[phase->receivers[i].at.buffer] = true;
+}
+
+bool *tile_buffers_of(const TileProgram *p, const Map *only)
+{
+    bool *used = xcalloc(p->buffers.count + 1, sizeof *used);
+    if (!only)
+        memset(used, true, p->buffers.count);
+    for (uint32_t s = 0; only && s < p->steps.count; s++)
+        if (map_wants(only, p->steps.items[s].operation))
+            mark_step(p, &p->steps.items[s], used);
+    for (uint32_t b = 0; b < p->buffers.count; b++) /* and whose memory they are */
+        for (uint32_t a = b; used[b] && p->buffers.items[a].alias != BUFFER_NONE;
+             a = p->buffers.items[a].alias)
+            used[p->buffers.items[a].alias] = true;
+    return used;
+}
+
+void tile_print(Text *text, const TileProgram *p, const Map *only, int32_t only_tile)
+{
+    bool *used = tile_buffers_of(p, only);
     text_printf(text, "tile program: %u tiles, %zu buffers, %zu steps\n", p->tiles,
                 p->buffers.count, p->steps.count);
-    print_buffers(text, p, only_tile);
+    print_buffers(text, p, used, only_tile);
+    free(used);
     for (uint32_t i = 0; i < p->steps.count; i++) {
         const Step *s = &p->steps.items[i];
+        if (!step_wanted(p, s, only, only_tile))
+            continue;
         text_printf(text, "%4u  %s: ", i, s->operation);
         if (s->kind == STEP_CALL) {
             text_append(text, "call\n");
@@ -197,10 +260,12 @@ static json_t *transfer_to_json(const ExchangePhase *phase, const Transfer *t)
     return out;
 }
 
-static json_t *step_to_json(const TileProgram *p, const Step *s, int32_t tile)
+static json_t *step_to_json(const TileProgram *p, uint32_t number, int32_t tile)
 {
+    const Step *s = &p->steps.items[number];
     static const char *const kinds[] = {"call", "copy", "exchange", "repeat", "end-repeat"};
     json_t *out = json_object(), *items = json_array();
+    json_object_set_new(out, "step", json_integer(number));
     json_object_set_new(out, "kind", json_string(kinds[s->kind]));
     json_object_set_new(out, "operation", json_string(s->operation));
     for (uint32_t i = 0; i < s->count && s->kind == STEP_CALL; i++)
@@ -222,9 +287,11 @@ static json_t *step_to_json(const TileProgram *p, const Step *s, int32_t tile)
     return out;
 }
 
-static json_t *buffer_to_json(const TileProgram *p, const Buffer *buffer, int32_t tile)
+static json_t *buffer_to_json(const TileProgram *p, uint32_t number, int32_t tile)
 {
+    const Buffer *buffer = &p->buffers.items[number];
     json_t *out = json_object(), *bytes = json_array();
+    json_object_set_new(out, "id", json_integer(number));
     json_object_set_new(out, "name", json_string(buffer->name));
     json_object_set_new(out, "role", json_string(role_names[buffer->role & 3]));
     json_object_set_new(out, "interleaved",
@@ -240,15 +307,18 @@ static json_t *buffer_to_json(const TileProgram *p, const Buffer *buffer, int32_
     return out;
 }
 
-json_t *tile_to_json(const TileProgram *program, int32_t only_tile)
+json_t *tile_to_json(const TileProgram *program, const Map *only, int32_t only_tile)
 {
+    bool *used = tile_buffers_of(program, only);
     json_t *out = json_object(), *buffers = json_array(), *steps = json_array();
     json_object_set_new(out, "tiles", json_integer(program->tiles));
     for (uint32_t b = 0; b < program->buffers.count; b++)
-        json_array_append_new(buffers,
-                              buffer_to_json(program, &program->buffers.items[b], only_tile));
+        if (used[b])
+            json_array_append_new(buffers, buffer_to_json(program, b, only_tile));
     for (uint32_t i = 0; i < program->steps.count; i++)
-        json_array_append_new(steps, step_to_json(program, &program->steps.items[i], only_tile));
+        if (step_wanted(program, &program->steps.items[i], only, only_tile))
+            json_array_append_new(steps, step_to_json(program, i, only_tile));
+    free(used);
     json_object_set_new(out, "buffers", buffers);
     json_object_set_new(out, "steps", steps);
     return out;

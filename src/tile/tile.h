@@ -119,8 +119,14 @@ typedef struct TileProgram { /* memory in the arena given to tile_expand */
 Status tile_expand(Arena *arena, const Mid *mid, TileProgram *out);
 Status
 tile_check(const TileProgram *program); /* bounds, roles, overlap of copies, one class a tile */
-void tile_print(Text *text, const TileProgram *program, int32_t only_tile); /* -1: all */
-json_t *tile_to_json(const TileProgram *program, int32_t only_tile);
+/* only: keys of operations, NULL: all; only_tile -1: all. */
+void tile_print(Text *text, const TileProgram *program, const Map *only, int32_t only_tile);
+json_t *tile_to_json(const TileProgram *program, const Map *only, int32_t only_tile);
+/* Buffers that the wanted operations' steps name, and whose memory they are (NULL: all buffers):
+ * [buffer], the caller's to free. */
+bool *tile_buffers_of(const TileProgram *program, const Map *only);
+/* Whether the tile has work in that step. */
+bool tile_takes_part(const TileProgram *program, const Step *step, uint32_t tile);
 void tile_free(TileProgram *program);
 
 #endif
