@@ -26,7 +26,7 @@ typedef struct StageName {
 } StageName;
 
 static const StageName stages[] = {
-    {"graph", STAGE_PLAN},   {"plan", STAGE_EXCHANGE}, {"mid", STAGE_MID},
+    {"graph", STAGE_PLAN},   {"plan", STAGE_MEMORY},   {"mid", STAGE_MID},
     {"tile", STAGE_TILE},    {"memory", STAGE_MEMORY}, {"exchange", STAGE_EXCHANGE},
     {"code", STAGE_PACKAGE},
 };
@@ -156,36 +156,27 @@ static void keep_wanted(json_t *list, const Map *only)
 }
 
 /* The recipe, and what its program will do; a program that does not fit still has a plan. */
-static void print_plan(const Explain *e, const Session *s)
+static void print_plan(const Explain *e, const Session *s, bool placed)
 {
     const Compilation *c = &s->compilation;
     Arena arena = {0};
-    Session lowered;
-    Status status = session_again(s, STAGE_MEMORY, &lowered);
     size_t count = 0;
-    const StepCost *costs = NULL;
-    if (status_ok(status))
-        costs = step_costs(&lowered.compilation, &arena, e->narrow.tile, &count);
+    const StepCost *costs = placed ? step_costs(c, &arena, e->narrow.tile, &count) : NULL;
     if (e->json) {
         json_t *out = recipe_to_json(&s->graph, c->recipe);
         keep_wanted(json_object_get(out, "operations"), e->narrow.only);
         if (costs)
             json_object_set_new(
                 out, "program",
-                json_pack("{s:o}", "steps",
-                          step_costs_json(&lowered.compilation, costs, count, e->narrow.only)));
+                json_pack("{s:o}", "steps", step_costs_json(c, costs, count, e->narrow.only)));
         print_json(out);
     } else {
         Text text = {0};
         recipe_print(&text, &s->graph, c->recipe, e->narrow.only);
         if (costs)
-            step_costs_print(&text, &lowered.compilation, costs, count, e->narrow.only);
+            step_costs_print(&text, c, costs, count, e->narrow.only);
         print_text(&text);
     }
-    if (!status_ok(status))
-        fprintf(stderr, "ipu-stack explain: no costs of steps: %s\n", status_message(status));
-    status_free(status);
-    session_close(&lowered);
     arena_free(&arena);
 }
 
@@ -330,19 +321,29 @@ static Status explain(Explain *e, const char *path, Arena *arena, Session *sessi
             stage = &stages[i];
     if (!stage)
         return status_error("--stage must be graph, plan, mid, tile, memory, exchange or code");
-    bool has_tiles = stage->until >= STAGE_TILE;
-    Stage until = !has_tiles && e->tile != NO_TILE ? STAGE_TILE : stage->until;
-    TRY(open_input(e, path, until, arena, session));
+    bool plan = strcmp(e->stage, "plan") == 0, has_tiles = stage->until >= STAGE_TILE && !plan;
+    Stage until = stage->until < STAGE_TILE && e->tile != NO_TILE ? STAGE_TILE : stage->until;
+    Status status = open_input(e, path, until, arena, session);
+    bool placed = status_ok(status);
+    if (plan && !placed) {
+        Status reason = status;
+        session_close(session);
+        status = open_input(e, path, STAGE_PLAN, arena, session);
+        if (status_ok(status))
+            fprintf(stderr, "ipu-stack explain: no costs of steps: %s\n", status_message(reason));
+        status_free(reason);
+    }
+    TRY(status);
     TRY(narrow_down(e, session, has_tiles));
     if (e->html || e->dot)
         return print_picture(e, path, session);
-    if (strcmp(e->stage, "plan") == 0)
-        print_plan(e, session);
+    if (plan)
+        print_plan(e, session, placed);
     else if (e->json)
         print_stage_json(e, session);
     else
         print_stage(e, session);
-    if (stage->until >= STAGE_MID)
+    if (stage->until >= STAGE_MID && !plan)
         tell_where(e, session);
     return STATUS_OK;
 }

@@ -126,18 +126,6 @@ Status session_from_package(Session *s, const Package *package, Stage until)
     return compile_session(s, until);
 }
 
-Status session_again(const Session *from, Stage until, Session *out)
-{
-    *out = (Session){.pool = pool_create(pool_width(from->pool)), .options = from->options};
-    json_t *recipe = recipe_to_json(&from->graph, from->compilation.recipe);
-    char *text = json_dumps(recipe, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    out->options.recipe = arena_strdup(&out->arena, text ? text : "");
-    out->options.recipe_name = "the plan";
-    free(text);
-    json_decref(recipe);
-    return compile(&from->graph, &out->options, out->pool, until, &out->compilation);
-}
-
 void session_close(Session *s)
 {
     compilation_free(&s->compilation);

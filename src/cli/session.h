@@ -47,8 +47,6 @@ Status session_open(Session *session, const char *model_path, const BuildOptions
                     Stage until);
 /* The same from the texts that a package keeps (model and recipe). */
 Status session_from_package(Session *session, const Package *package, Stage until);
-/* The same graph and recipe compiled further, into a session of its own; `from` must outlive it. */
-Status session_again(const Session *from, Stage until, Session *out);
 void session_close(Session *session);
 
 /* --profile FILE and --profile-source of the verbs that run packages. */

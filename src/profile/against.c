@@ -31,8 +31,8 @@ static void add_steps(const Compilation *c, const Map *only, int32_t tile, Progr
         bool bracket = cost->kind == STEP_REPEAT || cost->kind == STEP_END_REPEAT;
         if (bracket || !cost->takes_part || !map_wants(only, cost->operation))
             continue;
-        int64_t cycles = (int64_t)(cost->cycles * cost->times);
-        int64_t exchange = (int64_t)(cost->exchange_cycles * cost->times);
+        int64_t cycles = (int64_t)cost->cycles * cost->times;
+        int64_t exchange = (int64_t)cost->exchange_cycles * cost->times;
         int64_t memory = (int64_t)cost->standard + cost->interleaved;
         SummaryRow *rows[] = {
             row_of(&out->arena, &out->lists[SUMMARY_OPERATIONS], &operations, cost->operation),
@@ -43,7 +43,7 @@ static void add_steps(const Compilation *c, const Map *only, int32_t tile, Progr
             rows[k]->figure[2] += cost->row_bytes;
             rows[k]->figure[3] = memory > rows[k]->figure[3] ? memory : rows[k]->figure[3];
         }
-        out->cycles += cycles;
+        out->step_cycles += cycles;
         out->exchange_cycles += exchange;
     }
     map_free(&operations);
@@ -130,7 +130,7 @@ static void add_variants(const Compilation *c, const Map *only, ProgramSummary *
 
 void program_summary(const Compilation *c, const Map *only, int32_t tile, ProgramSummary *out)
 {
-    *out = (ProgramSummary){.tiles = c->program.tiles};
+    *out = (ProgramSummary){.tiles = c->program.tiles, .cycles = (int64_t)c->price.cycles};
     add_steps(c, only, tile, out);
     add_memory(c, only, tile, out);
     add_variants(c, only, out);
@@ -259,9 +259,10 @@ static void print_missing(Text *text, const char *title, const Map *a, const Map
 
 void program_difference_print(Text *text, const ProgramSummary *before, const ProgramSummary *after)
 {
-    text_printf(text, "%-40s %23s %8s %23s\n%-40s", "", "cycles, predicted", "", "exchange",
-                "program");
+    text_printf(text, "%-40s %23s %8s %23s\n%-40s", "predicted", "cycles", "", "exchange", "run");
     put_change(text, before->cycles, after->cycles);
+    text_printf(text, "\n%-40s", "sum of the steps below");
+    put_change(text, before->step_cycles, after->step_cycles);
     put_change(text, before->exchange_cycles, after->exchange_cycles);
     text_append(text, "\n");
     if (before->tiles != after->tiles)
@@ -295,8 +296,9 @@ static json_t *missing_json(const Map *a, const Map *b)
 
 static json_t *program_json(const ProgramSummary *s)
 {
-    return json_pack("{s:I, s:I, s:I}", "tiles", (json_int_t)s->tiles, "cycles",
-                     (json_int_t)s->cycles, "exchangeCycles", (json_int_t)s->exchange_cycles);
+    return json_pack("{s:I, s:I, s:I, s:I}", "tiles", (json_int_t)s->tiles, "cycles",
+                     (json_int_t)s->cycles, "stepCycles", (json_int_t)s->step_cycles,
+                     "exchangeCycles", (json_int_t)s->exchange_cycles);
 }
 
 json_t *program_difference_json(const ProgramSummary *before, const ProgramSummary *after)

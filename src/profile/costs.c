@@ -1,8 +1,10 @@
 /* costs.c - what every step of a compiled program is expected to cost: cycles, memory, row bytes.
  *
- * Cycles are the kernels' own formulas (the slowest tile's) and the schedules' horizons with the
- * boundary before them; nothing is measured. Memory of a step is what its fullest tile holds of
- * buffers that are alive in it; rows are the code of an exchange on the tile that has most of it.
+ * Cycles are those of the compiler's own price (the slowest tile's), exchanges with the barrier
+ * before them; nothing is measured. Steps side by side on different tiles overlap, so their sum is
+ * above the price of the whole, which follows every tile's clock. Memory of a step is what its
+ * fullest tile holds of buffers that are alive in it; rows are the code of an exchange on the tile
+ * that has most of it.
  */
 #include "profile/profile.h"
 
@@ -11,58 +13,37 @@
 
 /* ---- cycles ---- */
 
-static bool class_on(const CallClass *class, int32_t tile, uint32_t *tiles)
+static const char *kernel_of(const TileProgram *program, const Step *step)
 {
-    bool found = tile < 0;
-    for (uint32_t r = 0; r < class->range_count; r++) {
-        TileRange range = class->ranges[r];
-        *tiles += range.last - range.first + 1u;
-        found = found || (range.first <= tile && tile <= range.last);
-    }
-    return found;
+    if (step->kind == STEP_CALL && step->count)
+        return kernel_family_name(program->classes.items[step->first].spec.family);
+    if (step->kind == STEP_COPY)
+        return kernel_family_name(KERNEL_COPY);
+    return step->kind == STEP_EXCHANGE ? "exchange" : "";
 }
 
-static void call_cost(const TileProgram *program, const Step *step, int32_t tile, StepCost *out)
+/* The slowest tile, or the one that is asked for. */
+static void add_cycles(const PriceStep *price, uint32_t tiles, int32_t only_tile, StepCost *out)
 {
-    for (uint32_t i = 0; i < step->count; i++) {
-        const CallClass *class = &program->classes.items[step->first + i];
-        if (!class_on(class, tile, &out->tiles))
-            continue;
-        uint64_t cycles = kernel_cycles(&class->spec);
-        out->cycles = cycles > out->cycles ? cycles : out->cycles;
-        out->kernel = kernel_family_name(class->spec.family);
+    for (uint32_t t = 0; t < tiles; t++) {
+        out->tiles += price->cycles[t] != 0;
+        if (only_tile < 0 || t == (uint32_t)only_tile)
+            out->cycles = max_u32(out->cycles, price->cycles[t]);
     }
 }
 
-/* Copies of a step are sorted by tile and run one after the other. */
-static void copy_cost(const TileProgram *program, const Step *step, int32_t tile, StepCost *out)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < step->count; i++) {
-        const LocalCopy *copy = &program->copies.items[step->first + i];
-        bool next = i == 0 || copy->tile != copy[-1].tile;
-        out->tiles += next;
-        if (tile >= 0 && copy->tile != (uint32_t)tile)
-            continue;
-        KernelSpec spec = local_copy_spec(copy);
-        sum = (next ? 0 : sum) + kernel_cycles(&spec);
-        out->cycles = sum > out->cycles ? sum : out->cycles;
-    }
-    out->kernel = kernel_family_name(KERNEL_COPY);
-}
-
-static void exchange_cost(const Compilation *c, const Step *step, int32_t tile, StepCost *out)
+/* The barrier before a phase holds everybody. */
+static void add_exchange(const Compilation *c, const Step *step, int32_t tile, StepCost *out)
 {
     const PhaseSchedule *schedule = &c->schedule.phases[step->first];
-    for (uint32_t t = 0; t < c->program.tiles; t++) {
-        out->tiles += schedule->tile_horizon[t] != 0;
+    for (uint32_t t = 0; t < c->program.tiles; t++)
         if (tile < 0 || t == (uint32_t)tile)
             out->row_bytes = max_u32(out->row_bytes, 4 * schedule->row_words[t]);
-    }
-    out->cycles = out->exchange_cycles = target_boundary_cost() + schedule->horizon;
+    if (out->cycles)
+        out->cycles += target_boundary_cost();
+    out->exchange_cycles = out->cycles;
     out->phase = step->first;
     out->bound = schedule->bound;
-    out->kernel = "exchange";
 }
 
 /* ---- memory ---- */
@@ -160,28 +141,29 @@ StepCost *step_costs(const Compilation *c, Arena *arena, int32_t only_tile, size
 {
     const TileProgram *program = &c->program;
     StepCost *costs = arena_array(arena, StepCost, program->steps.count);
+    PriceProgram prices;
     uint32_t times = 1;
+    price_program(arena, program, &c->schedule, &prices);
     for (uint32_t s = 0; s < program->steps.count; s++) {
         const Step *step = &program->steps.items[s];
         StepCost *cost = &costs[s];
+        times = step->kind == STEP_END_REPEAT ? 1 : times;
         *cost = (StepCost){.step = s,
                            .kind = step->kind,
                            .phase = NO_PHASE,
                            .operation = step->operation ? step->operation : "",
-                           .kernel = ""};
-        if (step->kind == STEP_END_REPEAT)
-            times = 1;
-        cost->times = times;
-        if (step->kind == STEP_CALL)
-            call_cost(program, step, only_tile, cost);
-        else if (step->kind == STEP_COPY)
-            copy_cost(program, step, only_tile, cost);
-        else if (step->kind == STEP_EXCHANGE)
-            exchange_cost(c, step, only_tile, cost);
-        else if (step->kind == STEP_REPEAT)
-            times = step->count;
+                           .kernel = kernel_of(program, step),
+                           .times = times};
         cost->takes_part = only_tile < 0 || tile_takes_part(program, step, (uint32_t)only_tile);
+        if (step->kind == STEP_REPEAT)
+            times = step->count;
+        if (step->kind == STEP_REPEAT || step->kind == STEP_END_REPEAT)
+            continue;
+        add_cycles(&prices.steps.items[s], program->tiles, only_tile, cost);
+        if (step->kind == STEP_EXCHANGE)
+            add_exchange(c, step, only_tile, cost);
     }
+    price_free(&prices);
     add_memory(c, only_tile, costs);
     *count = program->steps.count;
     return costs;
@@ -229,16 +211,15 @@ void step_costs_print(Text *text, const Compilation *c, const StepCost *costs, s
             text_append(text, "\n");
             continue;
         }
-        text_printf(text, " %5u %5u %9llu %9llu %9u %11u %6u\n", cost->tiles, cost->times,
-                    (unsigned long long)cost->cycles, (unsigned long long)cost->exchange_cycles,
-                    cost->standard, cost->interleaved, cost->row_bytes);
-        cycles += cost->cycles * cost->times;
-        exchange += cost->exchange_cycles * cost->times;
+        text_printf(text, " %5u %5u %9u %9u %9u %11u %6u\n", cost->tiles, cost->times, cost->cycles,
+                    cost->exchange_cycles, cost->standard, cost->interleaved, cost->row_bytes);
+        cycles += (uint64_t)cost->cycles * cost->times;
+        exchange += (uint64_t)cost->exchange_cycles * cost->times;
         rows += cost->row_bytes;
     }
-    text_printf(text, "%5s  %-36s %-24s %5s %5s %9llu %9llu %9s %11s %6llu\n", "", "all executions",
-                "", "", "", (unsigned long long)cycles, (unsigned long long)exchange, "", "",
-                (unsigned long long)rows);
+    text_printf(text, "%5s  %-36s %-24s %5s %5s %9llu %9llu %9s %11s %6llu\n", "",
+                "sum, all executions", "", "", "", (unsigned long long)cycles,
+                (unsigned long long)exchange, "", "", (unsigned long long)rows);
 }
 
 json_t *step_costs_json(const Compilation *c, const StepCost *costs, size_t count, const Map *only)

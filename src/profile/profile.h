@@ -153,7 +153,7 @@ typedef struct StepCost { /* of one execution of a step of the program */
     uint8_t kind; /* StepKind */
     const char *operation, *kernel;
     uint32_t tiles, times;            /* that take part; executions, loops unrolled */
-    uint64_t cycles, exchange_cycles; /* predicted, of the slowest tile */
+    uint32_t cycles, exchange_cycles; /* predicted, of the slowest tile */
     uint32_t standard, interleaved;   /* bytes of buffers alive, on the fullest tile */
     uint32_t row_bytes;               /* of the exchange, on the tile with most */
     uint32_t phase, bound;            /* NO_PHASE: no exchange */
@@ -186,7 +186,8 @@ typedef ARRAY(SummaryRow) SummaryList;
 typedef struct ProgramSummary {
     Arena arena;
     uint32_t tiles;
-    int64_t cycles, exchange_cycles; /* predicted, all executions */
+    int64_t cycles;                       /* predicted, of the whole run */
+    int64_t step_cycles, exchange_cycles; /* sums over the wanted steps */
     SummaryList lists[SUMMARY_LISTS];
     Map variants; /* kernel specialisations */
 } ProgramSummary;
