@@ -7,6 +7,7 @@
  *   panel  columns = 16 (Left order): a worker's quads meet two of a panel's four bias quads in turn
  *   rows   else: the dense loop once a row */
 .include "launch.inc"
+.set GELU_MATRIX, 0 // panels and rows are short
 .include "gelu.inc"
 
 .set PANEL, BIAS_GELU_ROWS > 1 && BIAS_GELU_COLUMNS == 16
@@ -27,109 +28,126 @@
 ipu_bias_gelu:
     LAUNCH_ONCE 3, 4, worker
 
-/* Instructions outside of bundles come in even numbers before a repeat, whose body is aligned. */
 .worker
 .align 8
 worker:
-    { get $m0, $WSR ; setzi $a0, TAS_GELU & 0xfffff }
-    { ld32 $m2, $mvertex_base, $mzero, 0 ; or $a0, $a0, TAS_GELU & 0xfff00000 }
-    { ld32 $m3, $mvertex_base, $mzero, 1 ; uput $TAS, $a0 }
+    { get $m0, $WSR ; GELU_SET_1 }
+    { ld32 $m2, $mvertex_base, $mzero, 0 ; GELU_SET_2 }
+    { ld32 $m3, $mvertex_base, $mzero, 1 ; GELU_SET_3 }
     { ld32 $m4, $mvertex_base, $mzero, 2 ; fnop }
 .if REST
-    cmpult $m1, $m0, REST
-    .if SHARE
-    add $m1, $m1, SHARE - 1 // quads after the first
-    .else
-    brz $m1, done
+    { cmpult $m1, $m0, REST ; fnop }
+    .if SHARE > 1
+    { add $m1, $m1, SHARE - 2 ; fnop } // turns of the loop
+    .elseif SHARE == 0
+    { brz $m1, done ; fnop }
     .endif
 .endif
-    shl $m0, $m0, 3 // $m0, $m5: offsets of the next load and store
+    { shl $m0, $m0, 3 ; fnop } // $m0, $m5: offsets of the next load and store
 
-/* The worker's quads of one row, panel or of everything. $m6: offset of the first bias quad. */
-.macro LOAD_QUAD
-    ld64 $a6:7, $m4, $m6, 0
-    ld64step $a2:3, $m3, $m0+=, 6
-.endm
+/* The worker's quads of one row, panel or of everything: nine slots each (gelu.inc, the sigmoid way;
+ * the addition is one more). x + b goes to the result's place until its turn comes. $m6: offset of
+ * the first bias quad. */
 .macro NEXT_BIAS
 .if PANEL
-    { xor $m6, $m6, $m7 ; f16v4gacc $a4:5 }
+    xor $m6, $m6, $m7
 .else
-    { add $m6, $m6, 48 ; f16v4gacc $a4:5 }
+    add $m6, $m6, 48
 .endif
 .endm
-.macro BIAS_GELU_QUADS
-    LOAD_QUAD
-    { nop ; f16v4add $a0:1, $a2:3, $a6:7 }
-    { nop ; f16v4mul $a4:5, $a0:1, $a0:1 }
-.if SHARE > 1 || (SHARE == 1 && REST)
-    .if PANEL
-    xor $m6, $m6, $m7
-    .else
-    add $m6, $m6, 48
-    .endif
-    .if REST
-    rpt $m1, 7
-    .else
-    rpt SHARE - 1, 7
-    .endif
-    { ld64step $a2:3, $m3, $m0+=, 6 ; f16v4mul $a4:5, $a4:5, $a0:1 }
-    { ld64 $a6:7, $m4, $m6, 0 ; f16v4mix $azeros, $a4:5, $a0:1 }
-    NEXT_BIAS
-    { nop ; f16v2sigm $a4, $a4 }
-    { nop ; f16v2sigm $a5, $a5 }
+/* x + b of the next quad in $a0:1 and in the result's place, its z^3 in $a4:5. */
+.macro NEXT_SUM
+    { ld64 $a0:1, $m3, $m0, 0 ; fnop }
+    { ld64 $a4:5, $m4, $m6, 0 ; fnop }
+    { NEXT_BIAS ; f16v4add $a0:1, $a0:1, $a4:5 }
+    { st64step $a0:1, $m2, $m0+=, 6 ; f16v4mul $a4:5, $a0:1, $a0:1 }
     { nop ; f16v4mul $a4:5, $a4:5, $a0:1 }
-    { st64step $a4:5, $m2, $m5+=, 6 ; f16v4add $a0:1, $a2:3, $a6:7 }
-    { nop ; f16v4mul $a4:5, $a0:1, $a0:1 }
+.endm
+.set TURNS, SHARE > 1 || (SHARE == 1 && REST)
+.macro BIAS_GELU_QUADS
+    NEXT_SUM
+    { nop ; f16v4mix $azeros, $a4:5, $a0:1 }
+.if SHARE <= 1
+    .if TURNS
+    { brz $m1, 1f ; f16v4gacc $a6:7 }
+    .else
+    { nop ; f16v4gacc $a6:7 }
+    .endif
 .endif
-    GELU_OF_SQUARE
-    st64step $a4:5, $m2, $m5+=, 6
+.if TURNS
+    NEXT_SUM
+    { nop ; f16v4mix $a6:7, $a4:5, $a0:1 }
+    .if SHARE > 1 && REST
+    { rpt $m1, 6 ; fnop }
+    .elseif SHARE > 2
+    { rpt SHARE - 2, 6 ; fnop }
+    .endif
+    .if SHARE > 2 || (SHARE == 2 && REST)
+    { ld64 $a2:3, $m2, $m5, 0 ; f16v2sigm $a6, $a6 }
+    { ld64 $a0:1, $m3, $m0, 0 ; f16v2sigm $a7, $a7 }
+    { ld64 $a4:5, $m4, $m6, 0 ; f16v4mul $a6:7, $a6:7, $a2:3 }
+    { st64step $a6:7, $m2, $m5+=, 6 ; f16v4add $a0:1, $a0:1, $a4:5 }
+    { st64step $a0:1, $m2, $m0+=, 6 ; f16v4mul $a4:5, $a0:1, $a0:1 }
+    { NEXT_BIAS ; f16v4mul $a4:5, $a4:5, $a0:1 }
+    { nop ; f16v4mix $a6:7, $a4:5, $a0:1 }
+    .endif
+    { ld64 $a2:3, $m2, $m5, 0 ; f16v2sigm $a6, $a6 }
+    { nop ; f16v2sigm $a7, $a7 }
+    { nop ; f16v4mul $a6:7, $a6:7, $a2:3 }
+    { st64step $a6:7, $m2, $m5+=, 6 ; f16v4gacc $a6:7 }
+.endif
+1:
+    { ld64 $a2:3, $m2, $m5, 0 ; f16v2sigm $a6, $a6 }
+    { nop ; f16v2sigm $a7, $a7 }
+    { nop ; f16v4mul $a6:7, $a6:7, $a2:3 }
+    { st64step $a6:7, $m2, $m5+=, 6 ; fnop }
 .endm
 
 .if BIAS_GELU_ROWS == 1
-    mov $m5, $m0
+    { mov $m5, $m0 ; fnop }
     { mov $m6, $m0 ; fnop }
     BIAS_GELU_QUADS
 
 .elseif PANEL
-    mov $m5, $m0
-    and $m9, $m0, 24 // the first bias quad: w % 4; the next: (w + 2) % 4
-    setzi $m7, 16
+    { mov $m5, $m0 ; fnop }
+    { and $m9, $m0, 24 ; fnop } // the first bias quad: w % 4; the next: (w + 2) % 4
+    { setzi $m7, 16 ; fnop }
     .if BIAS_GELU_PANELS > 1
-    mov $m8, $m0
-    setzi $m10, BIAS_GELU_PANELS - 1
+    { mov $m8, $m0 ; fnop }
+    { setzi $m10, BIAS_GELU_PANELS - 1 ; fnop }
     .endif
 panel:
     { mov $m6, $m9 ; fnop }
     BIAS_GELU_QUADS
     .if BIAS_GELU_PANELS > 1
-    add $m2, $m2, QUADS * 8
-    add $m3, $m3, QUADS * 8
-    add $m4, $m4, 32
-    mov $m0, $m8
-    mov $m5, $m8
-    brnzdec $m10, panel
+    { add $m2, $m2, QUADS * 8 ; fnop }
+    { add $m3, $m3, QUADS * 8 ; fnop }
+    { add $m4, $m4, 32 ; fnop }
+    { mov $m0, $m8 ; fnop }
+    { mov $m5, $m8 ; fnop }
+    { brnzdec $m10, panel ; fnop }
     .endif
 
 .else
-    mov $m9, $m0
+    { mov $m9, $m0 ; fnop }
     .if BIAS_GELU_PANELS > 1
-    setzi $m7, BIAS_GELU_ROWS - 1
-    setzi $m8, BIAS_GELU_PANELS - 1
+    { setzi $m7, BIAS_GELU_ROWS - 1 ; fnop }
+    { setzi $m8, BIAS_GELU_PANELS - 1 ; fnop }
     .else
     { setzi $m7, BIAS_GELU_ROWS - 1 ; fnop }
     .endif
 row:
-    mov $m0, $m9
-    mov $m5, $m9
+    { mov $m0, $m9 ; fnop }
+    { mov $m5, $m9 ; fnop }
     { mov $m6, $m9 ; fnop }
     BIAS_GELU_QUADS
-    add $m2, $m2, BIAS_GELU_COLUMNS * 2
-    add $m3, $m3, BIAS_GELU_COLUMNS * 2
-    brnzdec $m7, row
+    { add $m2, $m2, BIAS_GELU_COLUMNS * 2 ; fnop }
+    { add $m3, $m3, BIAS_GELU_COLUMNS * 2 ; fnop }
+    { brnzdec $m7, row ; fnop }
     .if BIAS_GELU_PANELS > 1
-    add $m4, $m4, BIAS_GELU_COLUMNS * 2
-    setzi $m7, BIAS_GELU_ROWS - 1
-    brnzdec $m8, row
+    { add $m4, $m4, BIAS_GELU_COLUMNS * 2 ; fnop }
+    { setzi $m7, BIAS_GELU_ROWS - 1 ; fnop }
+    { brnzdec $m8, row ; fnop }
     .endif
 .endif
 done:

@@ -39,15 +39,24 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     return STATUS_OK;
 }
 
+/* BIAS_GELU_QUADS for a worker with n quads. */
+static uint64_t quads_slots(const GeluShape *s, uint64_t n)
+{
+    uint32_t share = s->quads / TILE_WORKERS;
+    bool rest = s->quads % TILE_WORKERS != 0;
+    if (n == 1)
+        return 13;
+    return 9 * n + 6 + (share > 2 || (share == 2 && rest)) + (share <= 1);
+}
+
 static uint64_t worker_bundles(const GeluShape *s, uint32_t w)
 {
     uint64_t n = share_of_worker(s->quads, w);
     bool rest = s->quads % TILE_WORKERS != 0, many = s->panels > 1;
+    uint64_t entry = 4 + rest + (rest && s->quads / TILE_WORKERS != 1) + 1, exit = 1;
     if (n == 0)
-        return 4 + 2 + 1;
-    uint64_t entry = 4 + (rest ? 2 : 0) + 1, exit = 1;
-    uint64_t quads =
-        4 + (share_loops(s->quads) ? 2 + (n - 1) * (GELU_LAST_SLOTS + 2) : 0) + GELU_LAST_SLOTS + 1;
+        return entry - 1 + exit;
+    uint64_t quads = quads_slots(s, n);
     if (s->panel)
         return entry + 3 + (many ? 2 : 0) + s->panels * (1 + quads + (many ? 6 : 0)) + exit;
     if (s->rows > 1)
@@ -78,7 +87,7 @@ static void reference(const KernelSpec *spec, void *const *operands)
         for (size_t c = 0; c < s.columns; c++) {
             size_t i = row * s.columns + c, bias = row / s.rows * s.columns + c;
             double z = half_round(half_of(operands[1], i) + half_of(operands[2], bias));
-            half_set(operands[0], i, gelu_of(z));
+            half_set(operands[0], i, gelu_by_sigmoid(z));
         }
 }
 

@@ -1,6 +1,13 @@
 /* gelu.c - GELU, elementwise, F16: kernels/gelu.S. Exact to the bit given correctly rounded
- * sigmoids; against the real function: absolute error below 0.001 + 0.001 |x| on [-8, 8]. */
+ * sigmoids and hyperbolic tangents; against the real function: absolute error below 0.001 + 0.001
+ * |x| on
+ * [-8, 8]. */
 #include "kernel/gelu.h"
+
+static GeluShare share_of(const KernelSpec *spec)
+{
+    return gelu_share((uint32_t)spec->p[GELU_ELEMENTS] / 4, 1);
+}
 
 static Status contract(const KernelSpec *spec, KernelContract *out)
 {
@@ -9,24 +16,27 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     contract_operand(out, "result", true, PRECISION_F16, ORDER_ROWS, bytes, 8);
     contract_operand(out, "x", false, PRECISION_F16, ORDER_ROWS, bytes, 8);
     out->operands[0].in_place = 1;
-    out->stack_bytes = 8;
+    out->stack_bytes = gelu_stack_bytes(share_of(spec));
     contract_define(out, "GELU_ELEMENTS", spec->p[GELU_ELEMENTS]);
+    contract_define(out, "GELU_MATRIX", share_of(spec).matrix);
     return STATUS_OK;
 }
 
 static void cycles(const KernelSpec *spec, Clock *clock)
 {
     uint32_t quads = (uint32_t)spec->p[GELU_ELEMENTS] / 4;
-    bool rest = quads % TILE_WORKERS != 0;
+    GeluShare share = share_of(spec);
     uint64_t bundles[TILE_WORKERS];
     for (uint32_t w = 0; w < TILE_WORKERS; w++) {
         uint64_t n = share_of_worker(quads, w);
-        bundles[w] = n == 0 ? 3 + 2 + 1
-                            : 3 + (rest ? 2 : 0) + 2 + 2 +
-                                  (share_loops(quads) ? 1 + (n - 1) * (GELU_LAST_SLOTS + 1) : 0) +
-                                  GELU_LAST_SLOTS + 1 + 1;
+        bundles[w] = 3 + (quads % TILE_WORKERS != 0) + (quads < TILE_WORKERS) + 1;
+        if (n > 0)
+            bundles[w] += 1 + gelu_slots(share, n);
     }
-    clock_launch_once(clock, 2, bundles);
+    clock_gelu_frame(clock, 2, share);
+    clock_launch(clock, bundles);
+    clock_sync(clock);
+    clock_branch(clock);
 }
 
 static uint64_t useful(const KernelSpec *spec)
@@ -37,7 +47,7 @@ static uint64_t useful(const KernelSpec *spec)
 static void reference(const KernelSpec *spec, void *const *operands)
 {
     for (size_t i = 0; i < (size_t)spec->p[GELU_ELEMENTS]; i++)
-        half_set(operands[0], i, gelu_of(half_of(operands[1], i)));
+        half_set(operands[0], i, gelu_of(share_of(spec), half_of(operands[1], i)));
 }
 
 const KernelFamilyInfo kernel_family_gelu = {

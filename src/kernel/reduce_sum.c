@@ -1,9 +1,9 @@
 /* reduce_sum.c - sum of a seed and a stack of partials, or its GELU, F16: kernels/reduce_sum.S.
- * Exact to the bit given correctly rounded sigmoids. In interleaved memory the sum is made in F32
- * and rounded once, else every addition rounds. */
+ * Exact to the bit given correctly rounded sigmoids and tangents. In interleaved memory the sum is
+ * made in F32 and rounded once, else every addition rounds. */
 #include "kernel/gelu.h"
 
-enum { UNROLLED_STACK = 63, REACH = 4096 /* units, of a load's immediate */ };
+enum { UNROLLED_STACK = 63, REACH = 4096 /* units, of a load's immediate */, MOST_BASES = 6 };
 
 static bool interleaved(const KernelSpec *spec)
 {
@@ -20,8 +20,12 @@ static uint32_t units_of(const KernelSpec *spec)
 static bool walks(const KernelSpec *spec)
 {
     uint64_t stack = (uint64_t)spec->p[REDUCE_PARTIALS] - 1;
-    uint64_t most_bases = interleaved(spec) ? 7 : 6;
-    return stack > UNROLLED_STACK || (stack - 1) * units_of(spec) >= most_bases * REACH;
+    return stack > UNROLLED_STACK || (stack - 1) * units_of(spec) >= MOST_BASES * REACH;
+}
+
+static GeluShare share_of(const KernelSpec *spec)
+{
+    return gelu_share(units_of(spec), interleaved(spec) ? 2 : 1);
 }
 
 static Status contract(const KernelSpec *spec, KernelContract *out)
@@ -34,9 +38,6 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     uint64_t stack = (uint64_t)bytes * ((uint64_t)spec->p[REDUCE_PARTIALS] - 1);
     if (stack > SRAM_BYTES)
         return status_error("%llu bytes of partials", (unsigned long long)stack);
-    if (spec->p[REDUCE_GELU] && (walks(spec) || interleaved(spec)))
-        return status_error("gelu of a sum of %d partials of %d elements", spec->p[REDUCE_PARTIALS],
-                            spec->p[REDUCE_ELEMENTS]);
     uint32_t align = interleaved(spec) ? 16 : 8;
     contract_operand(out, "sum", true, PRECISION_F16, ORDER_ROWS, bytes, 8);
     contract_operand(out, "seed", false, PRECISION_F16, ORDER_ROWS, bytes, align);
@@ -44,57 +45,74 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     if (interleaved(spec))
         out->operands[1].memory_class = out->operands[2].memory_class = MEMORY_INTERLEAVED;
     out->operands[0].in_place = 1;
-    out->stack_bytes = 16;
+    out->stack_bytes = spec->p[REDUCE_GELU] ? gelu_stack_bytes(share_of(spec)) : 16;
     contract_define(out, "REDUCE_ELEMENTS", spec->p[REDUCE_ELEMENTS]);
     contract_define(out, "REDUCE_PARTIALS", spec->p[REDUCE_PARTIALS]);
     contract_define(out, "REDUCE_GELU", spec->p[REDUCE_GELU]);
     contract_define(out, "REDUCE_INTERLEAVED", spec->p[REDUCE_INTERLEAVED]);
     contract_define(out, "REDUCE_WALK", walks(spec));
+    contract_define(out, "GELU_MATRIX", spec->p[REDUCE_GELU] && share_of(spec).matrix);
     return STATUS_OK;
 }
 
-static uint64_t octets_bundles(const KernelSpec *spec, uint32_t w)
+/* sum_octets.inc for a worker with n octets. */
+static uint64_t octets_slots(const KernelSpec *spec, uint64_t n)
 {
     uint64_t octets = units_of(spec), stack = (uint64_t)spec->p[REDUCE_PARTIALS] - 1;
-    uint64_t n = share_of_worker((uint32_t)octets, w), share = octets / TILE_WORKERS;
+    uint64_t share = octets / TILE_WORKERS;
     bool rest = octets % TILE_WORKERS != 0;
-    uint64_t entry = 5 + rest + (share == 0);
-    if (n == 0)
-        return entry + 1;
     if (walks(spec))
-        return entry + 3 + n * (stack + 10) + 1;
+        return 3 + n * (stack + 10);
     uint64_t bases = (stack - 1) * octets / REACH;
-    entry += bases + (bases > 0);
-    bool alone = share == 1 && rest, loop = share > 2 || (share == 2 && rest);
-    return entry + alone + n * (stack + 3) + loop + 6;
+    bool fork = share == 1 && rest, loop = share > 2 || (share == 2 && rest);
+    uint64_t way = fork ? 1 + (n == 2 && spec->p[REDUCE_GELU]) : 0;
+    return bases + (bases > 0) + n * (stack + 3) + way + loop + 5;
 }
 
-static uint64_t quads_bundles(const KernelSpec *spec, uint32_t w)
+/* sum_quads.inc for a worker with n quads. */
+static uint64_t quads_slots(const KernelSpec *spec, uint64_t n)
 {
     uint64_t quads = units_of(spec), stack = (uint64_t)spec->p[REDUCE_PARTIALS] - 1;
-    uint64_t n = share_of_worker((uint32_t)quads, w);
     bool rest = quads % TILE_WORKERS != 0;
-    if (n == 0)
-        return 4 + 2 + 1;
-    uint64_t entry = 4 + (rest ? 2 : 0) + 2;
     if (walks(spec))
-        return entry + (!rest || quads < TILE_WORKERS) + 1 + n * (stack + 6) + 1;
-    uint64_t bases = (stack - 1) * quads / REACH + 1;
-    entry += bases / 2 * 2; /* one instruction each after the first, in even number */
-    bool loop = share_loops((uint32_t)quads);
-    if (spec->p[REDUCE_GELU])
-        return entry + 3 + loop + n * (stack + 2 + GELU_LAST_SLOTS + 1) + 1;
-    return entry + 1 + stack + (loop ? 1 + (n - 1) * (stack + 2) : 0) + 2 + 1;
+        return 3 + n * (stack + 6);
+    uint64_t bases = (stack - 1) * quads / REACH;
+    return 1 + (rest && quads > TILE_WORKERS) + bases + 1 + stack +
+           (share_loops((uint32_t)quads) ? 1 + (n - 1) * (stack + 2) : 0) + 2;
+}
+
+static uint64_t worker_bundles(const KernelSpec *spec, uint32_t w)
+{
+    uint32_t units = units_of(spec), share = units / TILE_WORKERS;
+    uint64_t n = share_of_worker(units, w), entry = 5;
+    bool rest = units % TILE_WORKERS != 0, gelu = spec->p[REDUCE_GELU] != 0;
+    if (gelu && interleaved(spec) && share > 0 && rest)
+        entry += 3;
+    entry += rest ? 1 + (share == 0) : 0;
+    if (n == 0)
+        return entry + 1;
+    uint64_t sum = interleaved(spec) ? octets_slots(spec, n) : quads_slots(spec, n);
+    if (!gelu)
+        return entry + sum + 1;
+    GeluShare dealt = share_of(spec);
+    uint64_t quads = interleaved(spec) ? 2 * n : n;
+    return entry + 1 + sum + 4 + (dealt.mixed && interleaved(spec)) + gelu_slots(dealt, quads) + 1;
 }
 
 static void cycles(const KernelSpec *spec, Clock *clock)
 {
     uint64_t bundles[TILE_WORKERS];
     for (uint32_t w = 0; w < TILE_WORKERS; w++)
-        bundles[w] = interleaved(spec) ? octets_bundles(spec, w) : quads_bundles(spec, w);
+        bundles[w] = worker_bundles(spec, w);
     if (interleaved(spec) && !walks(spec))
         clock_issue(clock, 2);
-    clock_launch_once(clock, 3, bundles);
+    if (spec->p[REDUCE_GELU])
+        clock_gelu_frame(clock, 3, share_of(spec));
+    else
+        clock_open_frame(clock, 3);
+    clock_launch(clock, bundles);
+    clock_sync(clock);
+    clock_branch(clock);
 }
 
 static uint64_t useful(const KernelSpec *spec)
@@ -112,7 +130,7 @@ static void reference(const KernelSpec *spec, void *const *operands)
             sum = interleaved(spec) ? (double)(float)sum : half_round(sum);
         }
         sum = half_round(sum);
-        half_set(operands[0], i, spec->p[REDUCE_GELU] ? gelu_of(sum) : sum);
+        half_set(operands[0], i, spec->p[REDUCE_GELU] ? gelu_of(share_of(spec), sum) : sum);
     }
 }
 

@@ -118,7 +118,7 @@ static Status fill_pack(KernelSpec *spec, const ShardOf *packed, const ShardOf *
 static void prefer_octets(KernelSpec *spec)
 {
     KernelSpec quads = *spec;
-    spec->p[REDUCE_INTERLEAVED] = spec->p[REDUCE_ELEMENTS] % 8 == 0 && !spec->p[REDUCE_GELU];
+    spec->p[REDUCE_INTERLEAVED] = spec->p[REDUCE_ELEMENTS] % 8 == 0;
     quads.p[REDUCE_INTERLEAVED] = 0;
     if (kernel_cycles(&quads) <= kernel_cycles(spec))
         *spec = quads;
