@@ -55,10 +55,11 @@ uint64_t hash_mapping(const Mapping *mapping, uint64_t seed)
 uint32_t costs_storage(Costs *costs, const TensorType *type, const Mapping *mapping)
 {
     bool added;
-    uint64_t *slot = map_at(&costs->storage_ids, hash_mapping(mapping, hash_type(type, 1)), &added);
+    uint64_t hash = hash_mapping(mapping, hash_type(type, 1));
+    uint64_t *slot = map_at(&costs->storage_ids, hash, &added);
     if (added) {
         *slot = costs->storages.count;
-        array_push(&costs->storages, (Storage){*type, *mapping});
+        array_push(&costs->storages, (Storage){*type, *mapping, hash});
     }
     return (uint32_t)*slot;
 }
@@ -283,25 +284,98 @@ static Status convert(Costs *costs, const Storage *from, const Mapping *extra, c
     return status;
 }
 
+/* What a conversion is counted from: the key depends on nothing but the two types and mappings. */
+static uint64_t conversion_key(const Costs *costs, uint32_t storage, const Mapping *extra,
+                               const TensorType *to)
+{
+    uint64_t key = hash_type(to, costs->storages.items[storage].hash);
+    return extra ? hash_mapping(extra, key) : key;
+}
+
+static void keep_conversion(Costs *costs, uint64_t key, const Conversion *made, Status status)
+{
+    bool added;
+    uint64_t *slot = map_at(&costs->conversion_ids, key, &added);
+    Conversion kept = *made;
+    if (!status_ok(status))
+        kept = (Conversion){.error = xstrdup(status_message(status))};
+    status_free(status);
+    *slot = costs->conversions.count;
+    array_push(&costs->conversions, kept);
+}
+
+static void want_conversion(Costs *costs, uint64_t key, uint32_t storage, const Mapping *extra,
+                            const TensorType *to)
+{
+    bool added;
+    map_at(&costs->wanted_ids, key, &added);
+    if (!added)
+        return;
+    WantedConversion wanted = {.key = key, .storage = storage, .to = *to, .mapped = extra};
+    if (extra)
+        wanted.extra = *extra;
+    array_push(&costs->wanted, wanted);
+}
+
 Status costs_conversion(Costs *costs, uint32_t storage, const Mapping *extra, const TensorType *to,
                         Conversion *out)
 {
-    uint64_t key = hash_type(to, storage + 1);
-    if (extra)
-        key = hash_mapping(extra, key);
-    bool added;
+    uint64_t key = conversion_key(costs, storage, extra, to);
     const uint64_t *found = map_find(&costs->conversion_ids, key);
-    if (!found) {
-        Conversion made;
-        Storage from = costs->storages.items[storage];
-        TRY(convert(costs, &from, extra, to, &made));
-        uint64_t *slot = map_at(&costs->conversion_ids, key, &added);
-        *slot = costs->conversions.count;
-        array_push(&costs->conversions, made);
-        found = slot;
+    *out = (Conversion){0};
+    if (!found && costs->collecting) {
+        want_conversion(costs, key, storage, extra, to);
+        return STATUS_OK;
     }
-    *out = costs->conversions.items[*found];
+    if (!found) {
+        Conversion made = {0};
+        Storage from = costs->storages.items[storage];
+        Status status = convert(costs, &from, extra, to, &made);
+        keep_conversion(costs, key, &made, status);
+        found = map_find(&costs->conversion_ids, key);
+    }
+    const Conversion *kept = &costs->conversions.items[*found];
+    if (kept->error)
+        return status_error("%s", kept->error);
+    *out = *kept;
     return STATUS_OK;
+}
+
+typedef struct CountJob {
+    const Costs *costs;
+    Costs *workers; /* their kernel prices, for local copies */
+    Conversion *made;
+    Status *status;
+} CountJob;
+
+static void count_wanted(void *context, size_t index, unsigned worker)
+{
+    CountJob *job = context;
+    const WantedConversion *wanted = &job->costs->wanted.items[index];
+    job->status[index] =
+        convert(&job->workers[worker], &job->costs->storages.items[wanted->storage],
+                wanted->mapped ? &wanted->extra : NULL, &wanted->to, &job->made[index]);
+}
+
+void costs_count_wanted(Costs *costs, Pool *pool)
+{
+    size_t count = costs->wanted.count;
+    unsigned width = pool_width(pool);
+    CountJob job = {.costs = costs,
+                    .workers = xcalloc(width, sizeof *job.workers),
+                    .made = xcalloc(count + 1, sizeof *job.made),
+                    .status = xcalloc(count + 1, sizeof *job.status)};
+    for (unsigned i = 0; i < width; i++)
+        job.workers[i].pairs = costs->pairs;
+    parallel_for(pool, count, count_wanted, &job);
+    for (size_t i = 0; i < count; i++)
+        keep_conversion(costs, costs->wanted.items[i].key, &job.made[i], job.status[i]);
+    for (unsigned i = 0; i < width; i++)
+        costs_free(&job.workers[i]);
+    free(job.workers);
+    free(job.made);
+    free(job.status);
+    costs->wanted.count = 0;
 }
 
 double costs_kernel(Costs *costs, const KernelSpec *spec)
@@ -329,7 +403,11 @@ Status costs_pattern(Costs *costs, KernelSpec pattern, const ShardOf *operands, 
 void costs_free(Costs *costs)
 {
     array_free(&costs->storages);
+    for (size_t i = 0; i < costs->conversions.count; i++)
+        free(costs->conversions.items[i].error);
     array_free(&costs->conversions);
+    array_free(&costs->wanted);
+    map_free(&costs->wanted_ids);
     map_free(&costs->storage_ids);
     map_free(&costs->conversion_ids);
     map_free(&costs->kernel_ids);

@@ -31,6 +31,7 @@ GemmShape gemm_shape(const Graph *graph, uint32_t op);
 typedef struct Storage { /* how a graph value is stored; mapping: stored tensor -> value */
     TensorType type;
     Mapping mapping;
+    uint64_t hash; /* of both */
 } Storage;
 
 typedef struct Conversion { /* of a stored value to an operand's type */
@@ -39,19 +40,34 @@ typedef struct Conversion { /* of a stored value to an operand's type */
                                to pairs of tiles in 64-bit items where that is quicker */
     uint32_t sources;       /* most sources of one tile */
     double local;           /* cycles of the slowest tile's local copies */
+    char *error;            /* it is not possible, and why; else NULL */
 } Conversion;
+
+typedef struct WantedConversion {
+    uint64_t key;
+    uint32_t storage;
+    bool mapped; /* extra is one */
+    Mapping extra;
+    TensorType to;
+} WantedConversion;
 
 typedef struct Costs {
     bool pairs; /* long pieces to complete pairs of tiles go in 64-bit items */
     ARRAY(Storage) storages;
     Map storage_ids, conversion_ids, kernel_ids;
     ARRAY(Conversion) conversions;
+    /* While collecting, unknown conversions cost nothing and are noted; costs_count_wanted then
+     * counts them on all cores. What is known is the same in whatever order. */
+    bool collecting;
+    ARRAY(WantedConversion) wanted;
+    Map wanted_ids;
 } Costs;
 
 uint32_t costs_storage(Costs *costs, const TensorType *type, const Mapping *mapping);
 /* extra: applied after the storage's mapping (a broadcast, a slice); NULL: none. */
 Status costs_conversion(Costs *costs, uint32_t storage, const Mapping *extra, const TensorType *to,
                         Conversion *out);
+void costs_count_wanted(Costs *costs, Pool *pool);
 double costs_kernel(Costs *costs, const KernelSpec *spec);
 /* A kernel on the largest shards; the contract must accept the sizes. */
 Status costs_pattern(Costs *costs, KernelSpec pattern, const ShardOf *operands, uint32_t count,
@@ -74,6 +90,7 @@ typedef struct Planner {
     Arena *arena;
     const Graph *graph;
     const PlanOptions *options;
+    Pool *pool;
     uint32_t beam;
     Costs costs;
     uint32_t *uses;             /* per value: readers */

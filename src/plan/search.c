@@ -52,14 +52,14 @@ uint64_t live_hash(const Planner *p, const State *state, uint32_t op)
 static void keep_best(Walk *w, const StateArray *states, StateArray *out)
 {
     Map seen = {0};
-    uint32_t beam = w->p->beam;
+    uint32_t beam = w->beam;
     uint64_t lightest = UINT64_MAX;
     if (w->nexts.count)
         qsort(w->nexts.items, w->nexts.count, sizeof *w->nexts.items, by_rank);
     out->count = 0;
     for (size_t i = 0; i < w->nexts.count && out->count < 2 * beam; i++) {
         const Next *next = &w->nexts.items[i];
-        if (out->count >= beam && next->resident >= lightest)
+        if (out->count >= beam && (w->last || next->resident >= lightest))
             continue;
         State state = next_state(w, states, next);
         bool added;
@@ -89,23 +89,22 @@ Status walk_region(Planner *p, uint32_t region, uint32_t iterations, const State
 {
     const GraphRegion *r = &p->graph->regions.items[region];
     StateArray now = {0}, after = {0};
-    Walk w = {.p = p, .iterations = iterations};
+    Walk w = {.p = p, .iterations = iterations, .best = xcalloc(p->beam, sizeof *w.best)};
     Status status = STATUS_OK;
     array_push(&now, *start);
     for (uint32_t i = 0; i < r->operation_count && status_ok(status); i++) {
         Status why = STATUS_OK;
         w.op = r->operations[i];
         w.nexts.count = 0;
+        w.last = region == 0 && i + 1 == r->operation_count;
+        w.beam = w.last ? min_u32(p->beam, LAST_BEAM) : p->beam;
         w.ranked = 0;
         w.lightest = UINT64_MAX;
         p->missing = UINT64_MAX;
         if (plan_operation(p->graph, w.op)->kind == OP_REPEAT) {
             status = walk_repeat(&w, &now, &after);
         } else {
-            for (uint32_t s = 0; s < now.count; s++) {
-                status_free(why);
-                why = step_any(&w, &now.items[s], (Next){.state = s});
-            }
+            why = walk_operation(&w, &now);
             if (w.nexts.count)
                 status_free(why), why = STATUS_OK;
             keep_best(&w, &now, &after);
@@ -118,6 +117,9 @@ Status walk_region(Planner *p, uint32_t region, uint32_t iterations, const State
     }
     array_free(&after);
     array_free(&w.nexts);
+    array_free(&w.targets);
+    map_free(&w.target_ids);
+    free(w.best);
     if (status_ok(status))
         *out = now;
     else
@@ -264,14 +266,14 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
                    Recipe **out, uint32_t *count)
 {
     enum { CODE_AND_ROWS = 100 << 10, PLANNED_DATA = 586960 };
-    (void)pool; /* one thread is fast enough; results never depend on it */
     *count = 0;
     if (options->tiles < 1 || options->tiles > TILES)
         return status_error("%u tiles: 1 to %u are possible", options->tiles, TILES);
     if (options->precision.kind != F16)
         return status_error("only F16 can be planned");
-    Planner p = {.arena = arena, .graph = graph, .options = options};
-    p.beam = options->beam ? options->beam : DEFAULT_BEAM;
+    Pool *own = pool ? NULL : pool_create(1);
+    Planner p = {.arena = arena, .graph = graph, .options = options, .pool = pool ? pool : own};
+    p.beam = options->beam ? min_u32(options->beam, MOST_BEAM) : DEFAULT_BEAM;
     p.budget = PLANNED_DATA - CODE_AND_ROWS;
     p.missing = UINT64_MAX;
     p.costs.pairs = options->pairs;
@@ -284,5 +286,6 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
         array_free(&p.candidates[i]);
     free(p.candidates);
     costs_free(&p.costs);
+    pool_destroy(own);
     return status;
 }

@@ -176,32 +176,62 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
     return STATUS_OK;
 }
 
-/* Keeps the best ranks so far. */
-static void note_rank(Walk *w, const Next *next)
+/* Of steps that end alike, the best so far. */
+static void note_target(Walk *w, const Next *next)
 {
-    uint32_t at = w->ranked;
-    w->lightest = next->resident < w->lightest ? next->resident : w->lightest;
-    if (w->ranked < DEFAULT_BEAM)
-        w->ranked++;
-    else if (next->rank >= w->best[--at])
+    bool added;
+    if (!next->target)
         return;
-    for (; at > 0 && w->best[at - 1] > next->rank; at--)
-        w->best[at] = w->best[at - 1];
-    w->best[at] = next->rank;
+    uint64_t *slot = map_at(&w->target_ids, next->target, &added);
+    if (added) {
+        *slot = w->targets.count;
+        array_push(&w->targets, (Target){next->rank, next->resident});
+    } else if (next->rank < w->targets.items[*slot].rank) {
+        w->targets.items[*slot] = (Target){next->rank, next->resident};
+    }
 }
 
-/* No conversion can make this step one of those that are kept: a beam of better ones is there, and
- * it does not leave more memory than they. */
-static bool hopeless(const Walk *w, double rank, uint64_t resident)
+bool walk_dominated(const Walk *w, uint64_t target, double rank, uint64_t resident)
 {
-    return w->ranked == DEFAULT_BEAM && w->p->beam <= DEFAULT_BEAM &&
-           rank >= w->best[DEFAULT_BEAM - 1] && resident >= w->lightest;
+    const uint64_t *slot = target ? map_find(&w->target_ids, target) : NULL;
+    return slot && w->targets.items[*slot].rank <= rank &&
+           (w->last || w->targets.items[*slot].resident <= resident);
+}
+
+/* Keeps the best ranks so far, one of those that end alike. */
+static void note_rank(Walk *w, const Next *next)
+{
+    note_target(w, next);
+    for (uint32_t i = 0; next->target && i < w->ranked; i++)
+        if (w->best[i].target == next->target) {
+            if (w->best[i].rank <= next->rank)
+                return;
+            memmove(w->best + i, w->best + i + 1, (--w->ranked - i) * sizeof *w->best);
+            break;
+        }
+    uint32_t at = w->ranked;
+    w->lightest = next->resident < w->lightest ? next->resident : w->lightest;
+    if (w->ranked < w->beam)
+        w->ranked++;
+    else if (next->rank >= w->best[--at].rank)
+        return;
+    for (; at > 0 && w->best[at - 1].rank > next->rank; at--)
+        w->best[at] = w->best[at - 1];
+    w->best[at] = (Best){next->rank, next->target};
+}
+
+bool walk_hopeless(const Walk *w, double rank, uint64_t resident)
+{
+    return w->ranked == w->beam && rank >= w->best[w->ranked - 1].rank &&
+           (w->last || resident >= w->lightest);
 }
 
 static void finish(Walk *w, const State *state, Next *next, const Bill *bill, double kernel,
                    double inside, uint64_t bytes)
 {
     Planner *p = w->p;
+    if (p->costs.collecting)
+        return;
     double outside = target_phase_cost(bill->words, bill->sources);
     next->exchange = bill->before + outside + inside;
     next->cycles = next->exchange + bill->local + kernel;
@@ -322,7 +352,7 @@ static Status later_slices(Walk *w, const State *state, const Next *next, const 
     return STATUS_OK;
 }
 
-static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next next)
+static Status step_product(Walk *w, const State *state, const Candidate *c, Next next)
 {
     Planner *p = w->p;
     const OpPlan *plan = &c->plan;
@@ -331,8 +361,8 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
     Mapping mapping;
     Bill bill = {0}, sum = {.words = c->words, .sources = c->sources};
     double least = plan->inner > 1 ? target_phase_cost(c->words, c->sources) : 0;
-    least += state->cost + c->kernel - FUSED_ADD * (plan->operand_count - 2.0);
-    if (hopeless(w, least, state->resident))
+    least += state->cost + c->kernel - FUSED_ADD * ahead_of(plan);
+    if (walk_hopeless(w, least, state->resident))
         return STATUS_OK;
     sum.busy_end = plan->partial.first_tile + plan->partial.tile_count;
     for (uint32_t j = 0; j < 2; j++) {
@@ -369,7 +399,7 @@ static Status step_gemm(Walk *w, const State *state, const Candidate *c, Next ne
     store(w, &next, stored, &result, &mapping);
     bill.local += sum.local;
     bill.resident += sum.resident;
-    next.ahead = plan->operand_count - 2;
+    next.ahead = ahead_of(plan);
     double inside = later + (plan->inner > 1 ? target_phase_cost(sum.words, sum.sources) : 0);
     next.plan = plan;
     uint64_t bytes = c->bytes + sum.bytes;
@@ -468,14 +498,14 @@ static void step_deferred(Walk *w, const State *state, Next next)
 }
 
 /* Formats that come with the state: those in which a full-size operand lies already. */
-static Status step_pointwise(Walk *w, const State *state, const CandidateArray *fixed, Next next)
+static void list_pointwise(Walk *w, const State *state, const CandidateArray *fixed, Next next,
+                           CandidateRefs *out)
 {
     Planner *p = w->p;
     const Operation *o = plan_operation(p->graph, w->op);
     bool fused = o->kind == OP_GELU && state->storage[o->inputs[0]] == DEFERRED;
     OpPlan shape_only = {.algorithm = ALGORITHM_POINTWISE, .operand_count = fused ? 2 : 1};
     uint32_t operands = o->kind == OP_ADD || fused ? 2 : 1;
-    Status why = STATUS_OK;
     for (uint32_t j = 0; j < operands; j++) {
         ValueId value = plan_input(p->graph, w->op, &shape_only, j);
         uint32_t storage = state->storage[value];
@@ -485,10 +515,8 @@ static Status step_pointwise(Walk *w, const State *state, const CandidateArray *
         const Storage *s = &p->costs.storages.items[storage];
         Candidate *c = arena_new(p->arena, Candidate);
         Format format = s->type.format;
-        if (!mapping_is_identity(&s->mapping) || !pointwise_candidate(p, w->op, fused, &format, c))
-            continue;
-        status_free(why);
-        why = step_simple(w, state, c, next);
+        if (mapping_is_identity(&s->mapping) && pointwise_candidate(p, w->op, fused, &format, c))
+            array_push(out, c);
     }
     for (size_t i = 0; i < fixed->count; i++) {
         Candidate *c = arena_new(p->arena, Candidate);
@@ -498,12 +526,10 @@ static Status step_pointwise(Walk *w, const State *state, const CandidateArray *
                 continue;
             use = c;
         }
-        status_free(why);
-        why = step_simple(w, state, use, next);
+        array_push(out, use);
     }
     if (can_defer(p, w->op))
         step_deferred(w, state, next);
-    return why;
 }
 
 static Status step_fused(Walk *w, const State *state, Next next)
@@ -530,25 +556,31 @@ static bool done_by_producer(const State *state, const Operation *o)
 
 /* ---- all of them ---- */
 
-Status step_any(Walk *w, const State *state, Next next)
+Status list_steps(Walk *w, const State *state, Next next, CandidateRefs *out)
 {
     Planner *p = w->p;
     const Operation *o = plan_operation(p->graph, w->op);
     const CandidateArray *fixed;
-    Status why = STATUS_OK;
     if (o->kind == OP_SLICE || o->kind == OP_VIEW)
         return step_view(w, state, next);
     if (done_by_producer(state, o))
         return step_fused(w, state, next);
     TRY(make_candidates(p, w->op, &fixed));
     if (o->kind == OP_ADD || o->kind == OP_GELU)
-        return step_pointwise(w, state, fixed, next);
-    for (size_t i = 0; i < fixed->count; i++) {
-        status_free(why);
-        const Candidate *c = &fixed->items[i];
-        why = o->kind == OP_GEMM        ? step_gemm(w, state, c, next)
-              : o->kind == OP_ATTENTION ? step_attention(w, state, c, next)
-                                        : step_simple(w, state, c, next);
+        list_pointwise(w, state, fixed, next, out);
+    for (size_t i = 0; i < fixed->count && o->kind != OP_ADD && o->kind != OP_GELU; i++)
+        array_push(out, &fixed->items[i]);
+    return STATUS_OK;
+}
+
+Status step_candidate(Walk *w, const State *state, const Candidate *c, Next next)
+{
+    switch (c->plan.algorithm) {
+    case ALGORITHM_GEMM_GRID:
+        return step_product(w, state, c, next);
+    case ALGORITHM_ATTENTION:
+        return step_attention(w, state, c, next);
+    default:
+        return step_simple(w, state, c, next);
     }
-    return why;
 }

@@ -9,6 +9,8 @@ enum {
     FREE = 0xfffffffeu,     /* a parameter or input that nobody has placed */
     DEFERRED = 0xfffffffdu, /* a bias add that the GELU behind it carries out */
     DEFAULT_BEAM = 24,
+    MOST_BEAM = 512,
+    LAST_BEAM = 8,    /* behind the last operation nothing depends on what is second best */
     FUSED_ADD = 600,  /* about what an add of its own costs: ranks states that are ahead */
     BODY_ENDINGS = 3, /* finished bodies kept per entry format */
     MAX_UPDATES = 6
@@ -34,6 +36,18 @@ typedef struct Update {
     uint32_t storage;
 } Update;
 
+typedef ARRAY(const Candidate *) CandidateRefs;
+
+typedef struct Best {
+    double rank;
+    uint64_t target;
+} Best;
+
+typedef struct Target { /* the best step to a set of live values */
+    double rank;
+    uint64_t resident;
+} Target;
+
 typedef struct Next { /* a step from a state, before anything is copied */
     double cost;
     double rank; /* cost, less what adds already carried out would have cost */
@@ -44,7 +58,8 @@ typedef struct Next { /* a step from a state, before anything is copied */
     bool in_place;
     uint8_t spread;
     uint8_t fused;
-    uint32_t ahead; /* adds behind this operation that it carries out */
+    uint64_t target; /* hash of what lives on and where, 0: not known */
+    uint32_t ahead;  /* adds behind this operation that it carries out */
     uint32_t update_count;
     Update updates[MAX_UPDATES];
 } Next;
@@ -54,9 +69,13 @@ typedef struct Walk {
     Planner *p;
     uint32_t iterations; /* members of a parameter argument */
     uint32_t op;         /* being expanded */
+    uint32_t beam;       /* states to keep after it */
+    bool last;           /* nothing comes after it that could ask for memory */
     uint32_t slices;     /* of K, in which the operand at hand comes; else 0 or 1 */
     NextArray nexts;
-    double best[DEFAULT_BEAM]; /* the best ranks so far, ascending */
+    Best *best; /* of the steps so far, ascending: a beam of them */
+    Map target_ids;
+    ARRAY(Target) targets;
     uint32_t ranked;
     uint64_t lightest; /* the least that a step so far keeps resident */
 } Walk;
@@ -72,11 +91,28 @@ typedef struct Bill { /* what the operands of one step cost */
     uint32_t busy_end; /* tiles that take part in the operation end here, when known */
 } Bill;
 
-/* steps.c: all ways on from a state by the operation w->op, to w->nexts. */
-Status step_any(Walk *w, const State *state, Next next);
+/* steps.c: the ways on from a state by the operation w->op that need a bill go to `out`; those that
+ * cost nothing go to w->nexts at once. */
+Status list_steps(Walk *w, const State *state, Next next, CandidateRefs *out);
+/* One of them, with all that it costs, to w->nexts. */
+Status step_candidate(Walk *w, const State *state, const Candidate *c, Next next);
 /* One operand: finds or places its storage and adds the conversion to the bill. */
 Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, const TensorType *type,
                     const OperandPlan *operand, const Mapping *extra, bool in_place, Bill *bill);
+
+/* No conversion can make a step of this rank one of those that are kept: a beam of better ones is
+ * there, and it does not leave more memory than they. */
+bool walk_hopeless(const Walk *w, double rank, uint64_t resident);
+/* A better step ends in the same live values. */
+bool walk_dominated(const Walk *w, uint64_t target, double rank, uint64_t resident);
+/* Adds behind a product that it carries out. */
+static inline uint32_t ahead_of(const OpPlan *plan)
+{
+    return plan->algorithm == ALGORITHM_GEMM_GRID ? plan->operand_count - 2 : 0;
+}
+
+/* bounds.c: all steps by the operation w->op from all states that may be among the best. */
+Status walk_operation(Walk *w, const StateArray *states);
 
 /* search.c */
 Status walk_region(Planner *p, uint32_t region, uint32_t iterations, const State *start,
