@@ -57,16 +57,24 @@ static void make_copy(void)
     EMIT(exitz_mmmn, MZERO);
 }
 
-/* m2:3 packs the left operand, C to read and C to write (eleven words apart: odd). */
-static void make_gemm(bool f8)
+/* m4:5 packs the left operand, C to read and C to write (eleven words apart: odd). As in kernels
+ * every worker has its own rows of C, one after the other; `common`: all have the same, so that
+ * their stores meet. */
+static void make_gemm(bool f8, bool common)
 {
     Form amp = f8 ? FORM_f8v8hihov4amp_aaan_ef : FORM_f16v4hihov4amp_aaan_ef;
+    EMIT(get_mmmn_zi, 7, isa_csr_number("WSR", MODE_WORKER));
+    EMIT(and_mmmn_zi, 7, 7, 7); /* the worker's number */
+    EMIT(mul_mmmn_si, 7, 7, common ? 0 : 16000);
     EMIT(setzi_mmmn_zi, 4, LEFT);
     EMIT(setzi_mmmn_zi, 5, RESULT + 88);
     EMIT(setzi_mmmn_zi, 6, RESULT);
+    EMIT(add_mmmn, 5, 5, 7);
+    EMIT(add_mmmn, 6, 6, 7);
     EMIT(setzi_mmmn_zi, 0, 500);
     EMIT(tapack_mmmn, 4, 5, 6, 2);
-    emit(isa_word(FORM_setzi_mmmn_zi, 14, 0));
+    if (words & 1) /* the body of rpt begins at a multiple of 8 */
+        emit(isa_word(FORM_setzi_mmmn_zi, 14, 0));
     bundle(isa_word(FORM_rpt_mmmn_zi, 0, 3), isa_word(FORM_setzi_aaan_zi, 13, 0));
     for (int phase = 0; phase < 4; phase++)
         bundle(isa_word(FORM_ld2xst64pace_mbbn_ef, MZERO, 2, 0, 4, 0),
@@ -110,8 +118,12 @@ static Sim *create(void)
     context.m[1] = LEFT;
     context.m[2] = ROUNDS - 1;
     sim_set_context(sim, 0, 0, &context);
+    sim_set_csr(sim, 0, 0, (uint32_t)isa_csr_number("FP_INFMT", MODE_SUPERVISOR), 3); /* F143 */
     for (uint32_t i = 0; i < 64; i++)
         sim_set_weight(sim, 0, i, 0x3c00380034003000 + i);
+    for (uint32_t at = 0; at < 0x8000;
+         at += 4) /* halves from 2^-9 on: sums stay far from the limit */
+        require(sim_write(sim, 0, LEFT + at, &(uint32_t){0x18001800 + (at & 0x1f)}, 4));
     return sim;
 }
 
@@ -214,9 +226,11 @@ int main(int argument_count, char **arguments)
     measure("integer");
     make_copy();
     measure("copy");
-    make_gemm(false);
+    make_gemm(false, false);
     measure("gemm_f16");
-    make_gemm(true);
+    make_gemm(false, true);
+    measure("gemm_f16_common");
+    make_gemm(true, false);
     measure("gemm_f8");
     if (!only || strcmp(only, "supervisor") == 0)
         measure_supervisor();

@@ -525,6 +525,86 @@ static void hosts_agree(void **test)
     free(weights);
 }
 
+enum { STRETCH = 24, STRETCH_MEMORY = 1024 };
+
+typedef struct StretchCase {
+    FloatOp ops[STRETCH];
+    const FloatOp *list[STRETCH];
+    FloatAccess accesses[STRETCH];
+    int32_t operands[STRETCH][ISA_OPERANDS];
+} StretchCase;
+
+static uint32_t some_address(Random *random)
+{
+    return (uint32_t)(random_next(random) % (STRETCH_MEMORY / 8)) * 8;
+}
+
+static void random_stretch(StretchCase *stretch, Random *random)
+{
+    for (unsigned i = 0; i < STRETCH; i++) {
+        uint64_t draw = random_next(random);
+        FloatOp *op = &stretch->ops[i];
+        int32_t *operand = stretch->operands[i];
+        operand[0] = (int32_t)(draw & 14);
+        operand[1] = (int32_t)(draw >> 4 & 14);
+        operand[2] = (int32_t)(draw >> 8 & 14);
+        operand[3] = draw >> 12 & 7 ? (int32_t)(i & 3) : (int32_t)(draw >> 16 & 11);
+        *op = (FloatOp){.operand = operand,
+                        .kind = (uint8_t)(draw >> 20 & 15),
+                        .load = {(uint8_t)(draw >> 24 & 3), draw >> 26 & 7 ? 1 : FLOAT_DROPPED},
+                        .store = (uint8_t)(draw >> 30 & 7),
+                        .x = (uint8_t)(operand[1] / 2),
+                        .partials = (uint8_t)(operand[2] / 2),
+                        .result = (uint8_t)(operand[0] < 8 ? operand[0] / 2 : FLOAT_DROPPED),
+                        .phase = (uint8_t)(operand[3] & 3)};
+        stretch->list[i] = op;
+        stretch->accesses[i] =
+            (FloatAccess){{some_address(random), some_address(random)}, some_address(random)};
+    }
+}
+
+/* Whole stretches, mostly of tame data: all versions leave the same state and memory as handlers
+ * one by one. */
+static void hosts_agree_on_stretches(void **test)
+{
+    (void)test;
+    Random random = {12};
+    Weights *weights = xcalloc(1, sizeof *weights);
+    uint64_t special = 0;
+    for (unsigned round = 0; round < 4000; round++) {
+        bool tame = round % 4 != 0, halves = round % 3 != 0;
+        Form form = halves ? FORM_f16v4hihov4amp_aaan_ef : FORM_f8v8hihov4amp_aaan_ef;
+        StretchCase stretch;
+        uint8_t first[STRETCH_MEMORY], memory[2][STRETCH_MEMORY];
+        fill_weights(weights, &random, halves);
+        random_stretch(&stretch, &random);
+        for (unsigned at = 0; at < sizeof first; at += 2) {
+            uint32_t half = tame ? tame_half(&random) : random_half(&random);
+            memcpy(first + at, &half, 2);
+        }
+        FloatState start = random_float_state(&random), states[2];
+        start.control &= ~(1u << 19);
+        for (unsigned i = 0; i < 16 && tame; i++)
+            start.live[i] = start.chain[i] = single_code((float)half_value(tame_half(&random)));
+        for (int host = 0; host <= (int)float_host(); host++) {
+            for (unsigned i = 0; i < STRETCH; i++)
+                stretch.ops[i].aux = amp_handler(form, (Host)host);
+            states[host != 0] = start;
+            memcpy(memory[host != 0], first, sizeof first);
+            float_stretch_for(form, (Host)host)(&states[host != 0], weights, memory[host != 0],
+                                                stretch.list, stretch.accesses, STRETCH);
+            char where[96];
+            if (host && !same_state(&states[0], &states[1], where, sizeof where))
+                fail_msg("%s, host %d, round %u: %s", isa_form(form)->name, host, round, where);
+            if (host)
+                assert_memory_equal(memory[0], memory[1], sizeof first);
+        }
+        special += states[0].status != start.status;
+    }
+    assert_true(special > 400 && special < 3000);
+    free(weights);
+}
+
 /* ---- Events ---- */
 
 typedef struct Event {
@@ -628,6 +708,7 @@ int main(void)
         cmocka_unit_test(slic_convolves),
         cmocka_unit_test(single_slic_serves_both_sets),
         cmocka_unit_test(hosts_agree),
+        cmocka_unit_test(hosts_agree_on_stretches),
         cmocka_unit_test(sums_raise_events),
         cmocka_unit_test(single_products_overflow),
         cmocka_unit_test(reserved_immediates_are_refused),

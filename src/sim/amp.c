@@ -209,7 +209,8 @@ static void enter_partials(uint32_t *flags, float x, const float *column, Lanes 
 #define AMP_NAME(name) AMP_EXPAND(name, AMP_HOST)
 
 /* AMP_WIDEN: sums to double. AMP_FOUR: four lanes to double. AMP_SIGNS: not 0 when a sign bit is
- * set. AMP_FUSED: x * weight + sum, rounded once. */
+ * set. AMP_FUSED: x * weight + sum, rounded once. AMP_NOT_FINITE: whether a sum
+ * of two sets is not. */
 #define AMP_HOST portable
 #define AMP_TARGET
 #define AMP_BYTES 16
@@ -232,6 +233,9 @@ static void enter_partials(uint32_t *flags, float x, const float *column, Lanes 
 #define AMP_SIGNS(bits) _mm_movemask_ps((__m128)(bits))
 #define AMP_FUSED(x, weight, sum)                                                                  \
     (Sums) _mm_fmadd_ps(_mm_set1_ps(x), (__m128)(weight), (__m128)(sum))
+#define AMP_NOT_FINITE(first, second)                                                              \
+    (_mm256_movemask_ps((__m256)((((first)&0x7fffffff) + 0x00800000) |                             \
+                                 (((second)&0x7fffffff) + 0x00800000))) != 0)
 #define AMP_F16C
 #include "sim/amp_unit.h"
 
@@ -243,6 +247,9 @@ static void enter_partials(uint32_t *flags, float x, const float *column, Lanes 
 #define AMP_SIGNS(bits) _mm256_movemask_ps((__m256)(bits))
 #define AMP_FUSED(x, weight, sum)                                                                  \
     (Sums) _mm256_fmadd_ps(_mm256_set1_ps(x), (__m256)(weight), (__m256)(sum))
+#define AMP_NOT_FINITE(first, second) /* NaNs and infinities */                                    \
+    ((_mm256_fpclass_ps_mask((__m256)(first), 0x99) |                                              \
+      _mm256_fpclass_ps_mask((__m256)(second), 0x99)) != 0)
 #define AMP_F16C
 #include "sim/amp_unit.h"
 #endif
@@ -258,5 +265,46 @@ FloatExecute *amp_handler(Form form, Host host)
 #endif
     default:
         return amp_handler_portable(form);
+    }
+}
+
+/* ---- Stretches ---- */
+
+/* For hosts that do not convert halves: by the handlers. */
+static void stretch_by_handlers(FloatState *state, Weights *weights, uint8_t *memory,
+                                const FloatOp *const *ops, const FloatAccess *accesses,
+                                uint32_t count)
+{
+    uint64_t sink[2];
+    for (uint32_t i = 0; i < count; i++) {
+        const FloatOp *op = ops[i];
+        uint64_t loaded[2] = {0, 0};
+        if (op->kind & FLOAT_LOAD)
+            loaded[0] = load_u64(memory + accesses[i].load[0]);
+        if (op->kind & FLOAT_LOAD_SECOND)
+            loaded[1] = load_u64(memory + accesses[i].load[1]);
+        if (op->kind & FLOAT_STORE)
+            store_u64(memory + accesses[i].store, load_u64(&state->a[2 * op->store]));
+        if (op->kind & FLOAT_AMP)
+            op->aux(state, weights, op->operand);
+        for (uint32_t n = 0; n < 2; n++)
+            if (op->kind & (n ? FLOAT_LOAD_SECOND : FLOAT_LOAD))
+                store_u64(op->load[n] < 4 ? (void *)&state->a[2 * op->load[n]] : sink, loaded[n]);
+    }
+}
+
+FloatStretch *float_stretch_for(Form form, Host host)
+{
+    if (form != FORM_f16v4hihov4amp_aaan_ef && form != FORM_f8v8hihov4amp_aaan_ef)
+        return NULL;
+    switch (host) {
+#if defined(__x86_64__)
+    case HOST_AVX512:
+        return amp_stretch_avx512(form);
+    case HOST_AVX2:
+        return amp_stretch_avx2(form);
+#endif
+    default:
+        return stretch_by_handlers;
     }
 }

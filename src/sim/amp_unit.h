@@ -43,15 +43,14 @@ AMP_INLINE uint64_t AMP_NAME(narrow)(Issue *issue, Lanes lanes)
     return halves_converted(issue, lanes);
 }
 
-AMP_INLINE Factors AMP_NAME(load_factors)(const FloatState *state, int32_t r, Product product)
+AMP_INLINE Factors AMP_NAME(factors_of)(const FloatState *state, uint64_t raw, Product product)
 {
     Factors x;
     if (product == SINGLES) {
-        x.single = float_of(load_register(state, r));
+        x.single = float_of((uint32_t)raw);
     } else if (product == HALVES) {
-        x.low = AMP_FOUR(AMP_NAME(widen)(load_pair(state, r)));
+        x.low = AMP_FOUR(AMP_NAME(widen)(raw));
     } else { /* the product scale goes to x: a power of two, exact */
-        uint64_t raw = load_pair(state, r);
         double scale = (double)scale_factor(state);
         Row eight = {0};
         if (state->formats & FORMAT_VALUES_F143) {
@@ -150,7 +149,8 @@ AMP_INLINE void AMP_NAME(accumulate)(Issue *issue, const FloatState *state, int3
                                      Weights *weights, unsigned column, Shape shape, unsigned units,
                                      const uint32_t *sums, Sums *next)
 {
-    Factors x = AMP_NAME(load_factors)(state, r, shape.product);
+    uint64_t raw = shape.product == SINGLES ? load_register(state, r) : load_pair(state, r);
+    Factors x = AMP_NAME(factors_of)(state, raw, shape.product);
     want_weights(weights, state, shape.product);
     unsigned vectors = AMP_NAME(VECTORS) / 2 * shape.sets;
     bool finite_sums =
@@ -159,10 +159,10 @@ AMP_INLINE void AMP_NAME(accumulate)(Issue *issue, const FloatState *state, int3
             : AMP_NAME(add_products)(weights->lane[column], &x, shape.product, sums, next, vectors);
     if (__builtin_expect(finite_sums && units == 8, 1))
         return;
-    uint32_t raw[16];
-    memcpy(raw, next, vectors * sizeof *next);
-    issue->flags |= special_sums(state, r, weights, column, shape, units, sums, raw);
-    memcpy(next, raw, vectors * sizeof *next);
+    uint32_t bits[16];
+    memcpy(bits, next, vectors * sizeof *next);
+    issue->flags |= special_sums(state, r, weights, column, shape, units, sums, bits);
+    memcpy(next, bits, vectors * sizeof *next);
 }
 
 AMP_INLINE void AMP_NAME(store_live)(FloatState *state, const Sums *next, Shape shape)
@@ -297,6 +297,21 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
             return AMP_NAME(amp)(state, weights, operand, shape, operand[3] & phases, 4);          \
         return AMP_NAME(part_##form)(state, weights, operand);                                     \
     }
+#ifdef AMP_F16C
+#include "sim/amp_plain.h"
+#define AMP_WIDE(form, product)                                                                    \
+    AMP_PART(form, product, 2, true, true)                                                         \
+    AMP_TARGET static uint32_t AMP_NAME(exec_##form)(FloatState * state, Weights * weights,        \
+                                                     const int32_t *operand)                       \
+    {                                                                                              \
+        if (__builtin_expect(((uint32_t)operand[3] & ~8u) <= 3, 1) &&                              \
+            AMP_NAME(amp_plainly)(state, weights, operand, operand[3] & 3, product))               \
+            return 0;                                                                              \
+        return AMP_NAME(part_##form)(state, weights, operand);                                     \
+    }
+#else
+#define AMP_WIDE(form, product) AMP_WHOLE(form, product, 2, true, true)
+#endif
 #define AMP_INSTRUCTION(form, kind, ...)                                                           \
     AMP_TARGET static uint32_t AMP_NAME(exec_##form)(FloatState * state, Weights * weights,        \
                                                      const int32_t *operand)                       \
@@ -306,8 +321,8 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
 AMP_WHOLE(f16v4hihoamp_aaan_ef, HALVES, 1, true, true)
 AMP_WHOLE(f16v4sihoamp_aaan_ef, HALVES, 1, false, true)
 AMP_WHOLE(f16v4sisoamp_aaan_ef, HALVES, 1, false, false)
-AMP_WHOLE(f16v4hihov4amp_aaan_ef, HALVES, 2, true, true)
-AMP_WHOLE(f8v8hihov4amp_aaan_ef, QUARTERS, 2, true, true)
+AMP_WIDE(f16v4hihov4amp_aaan_ef, HALVES)
+AMP_WIDE(f8v8hihov4amp_aaan_ef, QUARTERS)
 AMP_WHOLE(f32sisoamp_aaan_ef, SINGLES, 1, false, false)
 AMP_WHOLE(f32sisov2amp_aaan_ef, SINGLES, 2, false, false)
 AMP_INSTRUCTION(f16v4hihoslic_aaan_ef, slic, HALVES, 1, true, true)
@@ -332,6 +347,7 @@ static FloatExecute *AMP_NAME(amp_handler)(Form form)
 
 #undef AMP_INSTRUCTION
 #undef AMP_WHOLE
+#undef AMP_WIDE
 #undef AMP_PART
 #undef AMP_INLINE
 #undef Wide
@@ -344,4 +360,5 @@ static FloatExecute *AMP_NAME(amp_handler)(Form form)
 #undef AMP_FOUR
 #undef AMP_SIGNS
 #undef AMP_FUSED
+#undef AMP_NOT_FINITE
 #undef AMP_F16C

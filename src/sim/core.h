@@ -59,12 +59,14 @@ struct Decoded {
     uint8_t period;            /* cycles until the worker's next bundle */
     uint8_t parts;             /* how many of part[] are used */
     LoadPart part[2];
-    bool body;  /* may stand in the body of rpt */
-    bool guard; /* the auxiliary lane may fault after the main lane has written */
+    bool body;     /* may stand in the body of rpt */
+    bool foreseen; /* stretch describes all it does, or it is an rpt beside nothing */
+    bool guard;    /* the auxiliary lane may fault after the main lane has written */
     uint8_t kind;
     uint16_t reads, writes; /* MRF masks, for the supervisor's scoreboard */
     uint16_t form;          /* of the main lane */
     uint32_t payload;
+    FloatOp stretch;
 };
 
 struct Context {
@@ -174,6 +176,7 @@ struct Tile {
 
 /* --- decode.c: one cache per host thread */
 typedef struct Cache Cache;
+typedef struct Stretch Stretch;
 Cache *cache_create(void);
 void cache_destroy(Cache *cache);
 /* The worker's entry for pc (in the executable range). Decodes when the memory holds other words.
@@ -185,7 +188,9 @@ struct Cache {
     Decoded *supervisor; /* by hash of the word: supervisor code differs from tile to tile */
     Decoded *halves;     /* single worker words by hash */
     Decoded outside;     /* pc out of the executable range */
-    FloatState scratch;  /* for trying what an instruction thinks of its operands */
+    Stretch *stretch;
+    uint64_t alone, in_turns; /* bundles in stretches, workers one by one and in turns */
+    FloatState scratch;       /* for trying what an instruction thinks of its operands */
     Weights scratch_weights;
 };
 
@@ -202,6 +207,13 @@ uint32_t raise_invalid_pc(Context *c, const Decoded *d);
 /* --- csr.c; the answer is an Outcome. force writes read-only registers too. */
 uint32_t csr_read(Context *c, uint32_t number, uint32_t *value);
 uint32_t csr_write(Context *c, uint32_t number, uint32_t value, bool force);
+
+/* --- stretch.c: room for its work, one for each host thread */
+Stretch *stretch_create(void);
+void stretch_destroy(Stretch *stretch);
+/* All running workers, the first of which issues in `cycle`, go on by the same number of bundles,
+ * as if one by one, and before `until`. Returns that number, 0 when it is not worth it. */
+uint32_t stretch_run(Stretch *stretch, Tile *tile, Cache *cache, uint64_t cycle, uint64_t until);
 
 /* --- tile.c */
 typedef struct Hooks {
@@ -223,6 +235,14 @@ static inline bool sram_place(uint32_t address, uint32_t bytes, uint32_t *offset
 {
     *offset = address - SRAM_BASE;
     return likely(*offset <= SRAM_BYTES - bytes && !(address & (bytes - 1)));
+}
+
+/* Whether accesses of up to 8 bytes share a memory element. In region 0 that is 16 KiB; in region
+ * 1, 32 KiB share a pair of elements, even 8-byte words in one and odd ones in the other. */
+static inline bool share_element(uint32_t a, uint32_t b)
+{
+    uint32_t within = a < INTERLEAVED_BASE ? ELEMENT_BYTES : 8;
+    return !((a ^ b) & (~(INTERLEAVED_ELEMENT_BYTES - 1u) | within));
 }
 
 static inline bool words_defined(const uint8_t *defined, uint32_t offset, uint32_t bytes)

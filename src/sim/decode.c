@@ -18,6 +18,7 @@ Cache *cache_create(void)
     cache->worker = xcalloc(ADDRESS_ENTRIES, sizeof *cache->worker);
     cache->supervisor = xcalloc(VALUE_ENTRIES, sizeof *cache->supervisor);
     cache->halves = xcalloc(VALUE_ENTRIES, sizeof *cache->halves);
+    cache->stretch = stretch_create();
     cache->outside = (Decoded){.main = raise_invalid_pc, .size = 4, .period = TILE_WORKERS};
     return cache;
 }
@@ -29,6 +30,7 @@ void cache_destroy(Cache *cache)
     free(cache->worker);
     free(cache->supervisor);
     free(cache->halves);
+    stretch_destroy(cache->stretch);
     free(cache);
 }
 
@@ -249,6 +251,65 @@ static bool may_fault(const FormInfo *aux)
     return aux->mnemonic[0] == 'f';
 }
 
+static uint8_t pair_number(int32_t r)
+{
+    return (uint8_t)(r / 2);
+}
+
+static uint8_t pair_to_write(int32_t r)
+{
+    return r < 8 ? pair_number(r) : FLOAT_DROPPED;
+}
+
+/* The main lane as part of a stretch (stretch.c). False: it is nothing for one. */
+static bool foresee_main(const Decoded *d, FloatOp *op)
+{
+    op->stride = (uint8_t)d->op[0];
+    op->pace = (uint8_t)d->op[4];
+    op->store = pair_number(d->op[3]);
+    op->load[0] = pair_to_write(d->op[2]);
+    switch (d->form) {
+    case FORM_ld2xst64pace_mbbn_ef:
+        op->kind = FLOAT_LOAD | FLOAT_LOAD_SECOND | FLOAT_STORE;
+        op->load[1] = pair_to_write(d->op[2] + 2);
+        break;
+    case FORM_ld2x64pace_mmbn_ef:
+        op->kind = FLOAT_LOAD | FLOAT_LOAD_SECOND;
+        op->load[1] = pair_to_write(d->op[3]);
+        break;
+    case FORM_ldst64pace_mbbn_ef:
+        op->kind = FLOAT_LOAD | FLOAT_STORE;
+        break;
+    case FORM_st64pace_mbmn_ef:
+        op->kind = FLOAT_STORE;
+        op->pace = (uint8_t)d->op[2];
+        break;
+    case FORM_setzi_mmmn_zi:
+        return d->out[0] >= 16; /* nop */
+    default:
+        return d->form == FORM_rpt_mmmn_zi || d->form == FORM_rpt_mmmn_zi_zi;
+    }
+    return d->op[1] < 12; /* a pair that keeps what is written */
+}
+
+static bool foresee_aux(const Decoded *d, Form form, FloatOp *op)
+{
+    if (form == FORM_setzi_aaan_zi)
+        return d->aux_op[0] >= 8; /* fnop */
+    uint32_t phase = (uint32_t)d->aux_op[3] & ~8u;
+    if (phase > 3 || !float_stretch(form))
+        return false;
+    op->run = float_stretch(form);
+    op->aux = d->aux;
+    op->operand = d->aux_op;
+    op->kind |= FLOAT_AMP;
+    op->result = pair_to_write(d->aux_op[0]);
+    op->x = pair_number(d->aux_op[1]);
+    op->partials = pair_number(d->aux_op[2]);
+    op->phase = (uint8_t)phase;
+    return true;
+}
+
 static void decode_bundle(Cache *cache, Decoded *d, uint32_t first, uint32_t second)
 {
     /* Copies: both may live in the same entry. */
@@ -276,6 +337,9 @@ static void decode_bundle(Cache *cache, Decoded *d, uint32_t first, uint32_t sec
     d->period = aux.period;
     d->body = !is_system(main_form) && !is_system(aux_form);
     d->guard = may_fault(aux_form);
+    d->foreseen = foresee_main(d, &d->stretch) && foresee_aux(d, (Form)aux.form, &d->stretch);
+    if (!d->foreseen)
+        d->stretch.run = NULL;
 }
 
 /* The entry for the words at `pc`, built when it is not there. */

@@ -11,14 +11,6 @@
 #define IMMEDIATE(i) ((uint32_t)d->op[i])
 #define SET(i, value) (c->m[d->out[i]] = (uint32_t)(value))
 
-/* Whether accesses of up to 8 bytes share a memory element. In region 0 that is 16 KiB; in region
- * 1, 32 KiB share a pair of elements, even 8-byte words in one and odd ones in the other. */
-static inline bool share_element(uint32_t a, uint32_t b)
-{
-    uint32_t within = a < INTERLEAVED_BASE ? ELEMENT_BYTES : 8;
-    return !((a ^ b) & (~(INTERLEAVED_ELEMENT_BYTES - 1u) | within));
-}
-
 __attribute__((noinline, cold)) static uint32_t bad_address(Context *c, uint32_t address,
                                                             const char *why)
 {

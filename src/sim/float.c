@@ -44,6 +44,11 @@ FloatExecute *float_handler(Form form)
     return float_handler_for(form, float_host());
 }
 
+FloatStretch *float_stretch(Form form)
+{
+    return float_stretch_for(form, float_host());
+}
+
 /* ---- Control registers, upper space of a worker ---- */
 
 enum {

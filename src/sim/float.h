@@ -48,6 +48,41 @@ typedef uint32_t FloatExecute(FloatState *state, Weights *weights, const int32_t
 /* The handler of an auxiliary form, or NULL when the form is not one of this lane's. */
 FloatExecute *float_handler(Form form);
 
+/* Stretches: bundles of one worker, one after the other, of paced loads and stores and AMP issues.
+ * Whoever runs one has computed the addresses and knows that nothing in it can fault (no exception
+ * is enabled), that conversions do not round stochastically, and that nobody else touches the
+ * memory it uses. */
+enum {
+    FLOAT_LOAD = 1,
+    FLOAT_LOAD_SECOND = 2,
+    FLOAT_STORE = 4,
+    FLOAT_ACCESSES = 7,
+    FLOAT_AMP = 8,
+    FLOAT_DROPPED = 8 /* as a pair: loads to it go nowhere */
+};
+
+typedef struct FloatOp FloatOp;
+
+typedef struct FloatAccess { /* byte offsets */
+    uint32_t load[2], store;
+} FloatAccess;
+
+typedef void FloatStretch(FloatState *state, Weights *weights, uint8_t *memory,
+                          const FloatOp *const *ops, const FloatAccess *accesses, uint32_t count);
+
+struct FloatOp {       /* a bundle without its addresses; registers as numbers of pairs */
+    FloatStretch *run; /* that executes it; NULL: no AMP issue, all can */
+    FloatExecute *aux; /* the handler of the AMP issue, and its operands */
+    const int32_t *operand;
+    uint8_t kind; /* FLOAT_LOAD ... */
+    uint8_t load[2], store;
+    uint8_t x, partials, result, phase;
+    uint8_t stride, pace; /* for the caller */
+};
+
+/* NULL: issues of this form do not come in stretches. Of one stretch all have the same. */
+FloatStretch *float_stretch(Form form);
+
 /* uget / uput by index in the upper space (csr - 0x100). Unknown indices read 0 and ignore writes;
  * the instructions themselves take exception 9 for them. */
 uint32_t float_get_csr(const FloatState *state, uint32_t index);

@@ -318,6 +318,7 @@ typedef enum Host { HOST_PORTABLE, HOST_AVX2, HOST_AVX512 } Host;
 Host float_host(void); /* the best that this host runs */
 FloatExecute *float_handler_for(Form form, Host host);
 FloatExecute *amp_handler(Form form, Host host);
+FloatStretch *float_stretch_for(Form form, Host host);
 
 /* Values of the 256 codes; [0] F152, [1] F143. */
 extern const float QUARTER_VALUES[2][256];

@@ -161,14 +161,14 @@ inlined uint32_t execute(Tile *tile, Context *c, const Decoded *d)
     return OUTCOME_DONE;
 }
 
-inlined const Decoded *fetch(const Tile *tile, const Cache *cache, uint32_t pc)
+inlined const Decoded *fetch(const Tile *tile, Cache *cache, uint32_t pc)
 {
     uint32_t offset = pc - SRAM_BASE;
     if (unlikely(offset >= CODE_BYTES))
-        return NULL;
+        return cache_worker(cache, tile, pc);
     const Decoded *d = &cache->worker[offset / 4];
     uint64_t words = load_u64(tile->memory + offset);
-    return likely(d->size && !((words ^ d->words) & d->care)) ? d : NULL;
+    return likely(d->size && !((words ^ d->words) & d->care)) ? d : cache_worker(cache, tile, pc);
 }
 
 /* The worker ends; the last one wakes a supervisor that waits for it. */
@@ -205,12 +205,9 @@ __attribute__((noinline)) static void act(Tile *tile, Context *c, const Decoded 
 }
 
 /* Issues one bundle. False: something happened that the caller must look at. */
-inlined bool issue_worker(Tile *tile, Cache *cache, Context *c, uint64_t cycle)
+inlined bool issue_worker(Tile *tile, Context *c, const Decoded *d, uint64_t cycle)
 {
     uint32_t pc = c->pc;
-    const Decoded *d = fetch(tile, cache, pc);
-    if (unlikely(!d))
-        d = cache_worker(cache, tile, pc);
     c->next_pc = pc + d->size;
     uint32_t outcome;
     if (unlikely(c->loop_end && !d->body)) {
@@ -291,21 +288,33 @@ static bool issue_worker_watched(Tile *tile, Cache *cache, const Hooks *hooks, C
         return false;
     Traced traced;
     before_issue(c, &traced);
-    bool on = issue_worker(tile, cache, c, cycle);
+    bool on = issue_worker(tile, c, fetch(tile, cache, c->pc), cycle);
     after_issue(tile, hooks, c, &traced, cycle);
     return on && tile->state == TILE_RUNNING;
 }
 
 /* --- loops */
 
+enum { PATIENCE = 8 * TILE_WORKERS }; /* cycles after a stretch that did not begin */
+
 /* Workers alone, until `until` or until something happens. Returns the next cycle. */
 static uint64_t run_workers(Tile *tile, Cache *cache, uint64_t cycle, uint64_t until)
 {
     uint32_t slot = (uint32_t)(cycle % TILE_WORKERS);
+    uint64_t try_again = cycle;
     while (cycle < until) {
         Context *c = &tile->contexts[1 + slot];
-        if (c->next == cycle && unlikely(!issue_worker(tile, cache, c, cycle)))
-            return cycle + 1;
+        if (c->next == cycle) {
+            const Decoded *d = fetch(tile, cache, c->pc);
+            if (d->stretch.run && cycle >= try_again) {
+                uint32_t bundles = stretch_run(cache->stretch, tile, cache, cycle, until);
+                cycle += (uint64_t)TILE_WORKERS * bundles;
+                try_again = bundles ? cycle : cycle + PATIENCE;
+                continue;
+            }
+            if (unlikely(!issue_worker(tile, c, d, cycle)))
+                return cycle + 1;
+        }
         cycle++;
         slot = slot == TILE_WORKERS - 1 ? 0 : slot + 1;
     }
@@ -486,7 +495,7 @@ static void run_cycle(Tile *tile, Cache *cache, const Hooks *hooks, uint64_t cyc
         if (hooks)
             issue_worker_watched(tile, cache, hooks, worker, cycle);
         else
-            issue_worker(tile, cache, worker, cycle);
+            issue_worker(tile, worker, fetch(tile, cache, worker->pc), cycle);
     }
 }
 
