@@ -94,11 +94,13 @@ static uint64_t sent_when_cut(const Problem *problem, uint32_t tile, uint32_t si
     return items;
 }
 
-/* The smallest parts for which the tile still sends no longer than the phase must last anyway. */
+/* The smallest parts for which the tile still sends hardly longer than the phase must last anyway.
+ * Hardly: shares of a block are not quite equal, and a turn more would cost far more than that. */
 static uint32_t part_size(const Problem *problem, uint32_t tile, uint32_t most)
 {
     uint32_t size = most > PARTS_MAX ? most : 1;
-    while (size < most && sent_when_cut(problem, tile, size) > problem->bound)
+    uint64_t enough = problem->bound + problem->bound / 16;
+    while (size < most && sent_when_cut(problem, tile, size) > enough)
         size++;
     return size;
 }

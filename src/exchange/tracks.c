@@ -28,11 +28,14 @@ typedef ARRAY(int32_t) EventList;
 
 struct Tracks {
     const Problem *problem;
-    Track *send, *receive;       /* per tile */
-    BusyList *reads, *writes;    /* per tile, only when the problem has conflicts */
-    EventList *sends, *controls; /* per tile, see avoid_controls; only when there are pairs */
-    bool *pairs;                 /* per tile: receives 64-bit items */
-    bool mirrored;               /* time runs backwards: see route_time */
+    Track *send, *receive;    /* per tile */
+    BusyList *reads, *writes; /* per tile, only when the problem has conflicts */
+    /* Per tile, only when there are pairs: */
+    EventList *sends, *controls; /* see avoid_controls */
+    Track *arriving; /* from select to last write of all receives: they overlap each other */
+    Track *reserved; /* the partner sends 64-bit items: neither selects nor writes */
+    bool *pairs;     /* per tile: receives 64-bit items */
+    bool mirrored;   /* time runs backwards: see route_time */
 };
 
 enum { FOREVER = INT32_MAX };
@@ -57,6 +60,8 @@ Tracks *tracks_open(const Problem *problem)
     if (pairs) {
         tracks->sends = xcalloc(problem->tiles, sizeof(EventList));
         tracks->controls = xcalloc(problem->tiles, sizeof(EventList));
+        tracks->arriving = xcalloc(problem->tiles, sizeof(Track));
+        tracks->reserved = xcalloc(problem->tiles, sizeof(Track));
     }
     return tracks;
 }
@@ -73,6 +78,8 @@ void tracks_close(Tracks *tracks)
         if (tracks->sends) {
             array_free(&tracks->sends[t]);
             array_free(&tracks->controls[t]);
+            free(tracks->arriving[t].gaps);
+            free(tracks->reserved[t].gaps);
         }
     }
     free(tracks->send);
@@ -81,6 +88,8 @@ void tracks_close(Tracks *tracks)
     free(tracks->writes);
     free(tracks->sends);
     free(tracks->controls);
+    free(tracks->arriving);
+    free(tracks->reserved);
     free(tracks->pairs);
     free(tracks);
 }
@@ -169,16 +178,20 @@ static Span receive_span(const Problem *problem, const Message *message, uint32_
     return (Span){1, 1 + items + FORMAT_LAG + problem->row_lag[tile] + 1};
 }
 
-/* The partner of a 64-bit sender can not receive: no write and no select in [S, S + n). */
-static Span partner_span(const Message *message, int32_t row_lag)
-{
-    int32_t before = WRITE_LAG + row_lag + GUARD_EVENTS_PAIRED + 1;
-    return (Span){before, before + (int32_t)message->chain_items};
-}
-
 static int32_t write_lag(const Message *message)
 {
     return message->paired ? PAIRED_WRITE_LAG : WRITE_LAG;
+}
+
+/* From the select to the end of the guard behind the last write. Mirrored time only gives an
+ * order: the mux will do. */
+static int32_t arrival_length(const Tracks *tracks, const Message *message, uint32_t tile)
+{
+    int32_t items = (int32_t)message->chain_items;
+    if (tracks->mirrored)
+        return items;
+    int32_t guard = message->paired ? GUARD_EVENTS_PAIRED : GUARD_EVENTS;
+    return items + write_lag(message) + tracks->problem->row_lag[tile] + guard;
 }
 
 /* ---- conflicts: a buffer of one tile that is both sent from and received into ---- */
@@ -378,18 +391,17 @@ static int32_t find_start(const Tracks *tracks, uint32_t m)
             Span span = receive_span(problem, message, ends[i].tile);
             int32_t wanted = start + route_time(tracks, &ends[i]) + 1 - span.before;
             start += track_fit(&tracks->receive[ends[i].tile], wanted, span.length) - wanted;
+            if (!tracks->reserved)
+                continue;
+            wanted = start + route_time(tracks, &ends[i]) + 1;
+            start += track_fit(&tracks->reserved[ends[i].tile], wanted,
+                               arrival_length(tracks, message, ends[i].tile)) -
+                     wanted;
         }
         if (has_partner(problem, message)) {
             uint32_t partner = message->source ^ 1u;
-            Span span = partner_span(message, tracks->problem->row_lag[partner]);
             start = track_fit(&tracks->send[partner], start, items);
-            /* Before the first select nothing can be busy: the track begins at 1. */
-            int32_t wanted = start - span.before;
-            if (wanted + span.length > 1) {
-                int32_t from = wanted > 1 ? wanted : 1;
-                int32_t length = wanted + span.length - from;
-                start += track_fit(&tracks->receive[partner], from, length) - from;
-            }
+            start = track_fit(&tracks->arriving[partner], start, items);
         }
         if (tracks->reads)
             start = avoid_conflicts(tracks, m, start);
@@ -412,14 +424,16 @@ static void take(Tracks *tracks, uint32_t m, int32_t start)
     track_take(&tracks->send[message->source], start, items);
     for (uint32_t i = 0; i < message->count; i++) {
         Span span = receive_span(problem, message, ends[i].tile);
-        track_take(&tracks->receive[ends[i].tile],
-                   start + route_time(tracks, &ends[i]) + 1 - span.before, span.length);
+        int32_t select = start + route_time(tracks, &ends[i]) + 1;
+        track_take(&tracks->receive[ends[i].tile], select - span.before, span.length);
+        if (tracks->arriving)
+            track_take(&tracks->arriving[ends[i].tile], select,
+                       arrival_length(tracks, message, ends[i].tile));
     }
     if (has_partner(problem, message)) {
         uint32_t partner = message->source ^ 1u;
-        Span span = partner_span(message, tracks->problem->row_lag[partner]);
         track_take(&tracks->send[partner], start, items);
-        track_take(&tracks->receive[partner], start - span.before, span.length);
+        track_take(&tracks->reserved[partner], start, items);
     }
     if (tracks->reads)
         note_conflicts(tracks, m, start);
@@ -438,8 +452,11 @@ static void place_all(Tracks *tracks, const uint32_t *order, int32_t *start)
         track_clear(&tracks->receive[t], first);
         if (tracks->reads)
             tracks->reads[t].count = tracks->writes[t].count = 0;
-        if (tracks->sends)
+        if (tracks->sends) {
             tracks->sends[t].count = tracks->controls[t].count = 0;
+            track_clear(&tracks->arriving[t], INT32_MIN / 2);
+            track_clear(&tracks->reserved[t], INT32_MIN / 2);
+        }
     }
     for (uint32_t i = 0; i < problem->count; i++) {
         uint32_t m = order[i];
