@@ -18,11 +18,47 @@ static void places_and_several_errors(void **state)
     expect_error("ld32step $a0, $mzero, $m0++, 1", "test.S:1:23: invalid operand post-inc suffix");
     expect_error(".worker nop", "test.S:1:9: unexpected 'nop', expected the end of the statement");
     expect_error("/* two\nlines */ bogus", "test.S:2:10: unknown instruction or macro 'bogus'");
+    expect_error("# 1 \"a.S\"\n# 1 \"<built-in>\"\n# 1 \"a.S\"\n\n# 1 \"b.h\" 1\nnop\n  odd\n# 3 "
+                 "\"a.S\" 2\n bogus",
+                 "b.h:2:3: unknown instruction or macro 'odd'\n"
+                 "a.S:3:2: unknown instruction or macro 'bogus'");
     expect_error("# 40 \"k.S\"\nbogus", "k.S:40:1: unknown instruction or macro 'bogus'");
     expect_error(".ascii \"abc", "test.S:1:8: string without closing quote");
     expect_error(".word 12ab", "test.S:1:7: malformed number");
     expect_error("$m0", "test.S:1:1: expected a label, a directive or an instruction");
     expect_error(".error \"stop here\"", "test.S:1:1: stop here");
+}
+
+static void numbers_that_do_not_fit(void **state)
+{
+    (void)state;
+    expect_error(".float 1.5, 1e999", "test.S:1:13: number is too large (infinity is inf)");
+    expect_error(".double 1e999", "test.S:1:9: number is too large (infinity is inf)");
+    expect_error(".float 1, -1e39",
+                 "test.S:1:11: -1e+39 is too large for 4 bytes (infinity is inf)");
+    Text warnings = {0};
+    Assembled result =
+        assembled_with(".float inf, -inf, 3.4e38\n.double 1e39\n.word 1 << 200, 8 >> -1\n"
+                       ".word 1 << 63 >> 60",
+                       &(AsOptions){.warnings = &warnings});
+    assert_ok(result.status);
+    assert_int_equal(load_u32(result.object.sections[0].data + 20), 0);
+    assert_string_equal(
+        text_string(&warnings),
+        "test.S:3:1: warning: shift count 200 is not between 0 and 63: the result is 0\n"
+        "test.S:3:1: warning: shift count -1 is not between 0 and 63: the result is 0");
+    text_free(&warnings);
+    assembled_free(&result);
+}
+
+static void defines_are_checked(void **state)
+{
+    (void)state;
+    AsDefine define = {"X", ")"};
+    Assembled result = assembled_with("nop", &(AsOptions){.defines = &define, .define_count = 1});
+    assert_string_equal(status_message(result.status),
+                        "<command line>:1:9: expected an expression");
+    assembled_free(&result);
 }
 
 static void errors_found_at_the_end(void **state)
@@ -158,6 +194,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_and_several_errors),
+        cmocka_unit_test(numbers_that_do_not_fit),
+        cmocka_unit_test(defines_are_checked),
         cmocka_unit_test(errors_found_at_the_end),
         cmocka_unit_test(macro_stack),
         cmocka_unit_test(many_errors_stop),

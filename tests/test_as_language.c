@@ -346,7 +346,7 @@ static void includes_and_defines(void **state)
     assembled_free(&result);
     expect_error("\n  .include \"none.inc\"", "test.S:2:22: can not find include file 'none.inc'");
     expect_data(".include \"poplar/TileConstants.hpp\"\n.byte TSLIC_F32_1x3_W1_P1", 7);
-    expect_error_with("#define X 1", "run the C preprocessor first");
+    expect_error_with("#define X 1", "run the C preprocessor first (--cpp)");
 }
 
 static const AsSymbol *find(const AsObject *object, const char *name)

@@ -81,6 +81,18 @@ static void truncated_objects(void **state)
     Bytes sound = sound_object();
     for (size_t count = 0; count < sound.count; count++)
         survive((const char *)sound.data, count);
+    /* The table of sections is the end of the file: no part of it is an object of fewer sections.
+     */
+    for (size_t count = 52; count < sound.count; count++) {
+        Arena arena = {0};
+        AsObject object;
+        Status status = obj_read(&arena, "cut", sound.data, count, &object);
+        assert_false(status_ok(status));
+        assert_non_null(strstr(status_message(status), "cut: the table of sections lies outside"));
+        assert_int_equal(object.section_count, 0);
+        status_free(status);
+        arena_free(&arena);
+    }
     bytes_free(&sound);
 }
 

@@ -48,5 +48,6 @@ endif()
 
 # The command itself, as a user calls it.
 if(TARGET ipu-stack)
+  add_test(NAME cli_tools COMMAND ${CMAKE_SOURCE_DIR}/tests/cli_tools.sh $<TARGET_FILE:ipu-stack> WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME cli COMMAND ${CMAKE_SOURCE_DIR}/tests/cli.sh $<TARGET_FILE:ipu-stack> WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()

@@ -89,6 +89,10 @@ typedef struct AsOptions {
     Text *warnings;            /* NULL: not wanted; one a line */
 } AsOptions;
 
+/* Whether an include of this name, which is not found as a file, is a header of machine constants
+ * that are known anyway. */
+bool as_knows_header(const char *name);
+
 Status assemble(Arena *arena, const char *name, const char *text, size_t length,
                 const AsOptions *options, AsObject *out);
 

@@ -37,6 +37,11 @@ const char *builtin_source(const char *name)
     return NULL;
 }
 
+bool as_knows_header(const char *name)
+{
+    return builtin_source(name) != NULL;
+}
+
 bool builtin_constant(const char *name, int64_t *value)
 {
     if (name[0] != 'T' && name[0] != 'C') /* as all of them begin: labels pass quickly */

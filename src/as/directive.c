@@ -1,6 +1,7 @@
 /* directive.c - the directives that place data, name sections and mark symbols. */
 #include "as/assembler.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -280,9 +281,14 @@ static void real_data(Assembler *as, int bytes)
         return;
     do {
         double number;
+        Position at = position_now(as);
         if (!read_real(as, &number))
             return;
         float single = (float)number;
+        if (bytes == 4 && isinf(single) && !isinf(number)) {
+            as_error_at(as, &at, "%g is too large for 4 bytes (infinity is inf)", number);
+            return;
+        }
         if (!emit_bytes(as, bytes == 4 ? (void *)&single : (void *)&number, (size_t)bytes))
             return;
     } while (accept(as, ','));

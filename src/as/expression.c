@@ -327,6 +327,10 @@ static bool join(Assembler *as, int op, Expression *left, const Expression *righ
 {
     left->half = left->is_csr = false;
     left->symbolic |= right->symbolic;
+    if ((op == OP_LEFT || op == OP_RIGHT) && right->constant &&
+        (right->value < 0 || right->value > 63))
+        as_warning(as, "shift count %lld is not between 0 and 63: the result is 0",
+                   (long long)right->value);
     if (left->constant && right->constant) {
         if (fold(op, left->value, right->value, &left->value))
             return true;

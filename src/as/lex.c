@@ -3,6 +3,7 @@
 #include "as/assembler.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,8 @@ static const char *lex_float(Token *token, const char *c, const char *end)
     } else if (c < end && *c == 'f' && (c + 1 == end || !is_word_char(c[1]))) {
         c++; /* 1.0f: a float all the same */
     }
+    if (token->kind == TOKEN_FLOAT && isinf(token->number))
+        spoil(token, "number is too large (infinity is inf)");
     return c;
 }
 

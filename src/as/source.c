@@ -19,7 +19,7 @@ Position position_now(const Assembler *as)
 
 static void put_stack(Text *out, const Frame *frame)
 {
-    for (int depth = 0; frame->parent; frame = frame->parent) {
+    for (int depth = 0; frame->parent && frame->call_name; frame = frame->parent) {
         if (depth++ == 10) {
             text_append(out, "\n    ...");
             return;

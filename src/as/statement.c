@@ -162,7 +162,7 @@ static void hash_line(Assembler *as, const char *c)
     for (size_t i = 0; word == c + 1 && i < countof(preprocessor); i++)
         if (length == strlen(preprocessor[i]) && !memcmp(word, preprocessor[i], length)) {
             as->token.start = c;
-            as_error(as, "#%s: run the C preprocessor first, or use .set, .macro and .if",
+            as_error(as, "#%s: run the C preprocessor first (--cpp), or use .set, .macro and .if",
                      preprocessor[i]);
         }
     as->frame->cursor = end;

@@ -6,7 +6,7 @@
 typedef struct Request {
     const char *output, *listing;
     TextList defines, folders;
-    bool supervisor;
+    bool supervisor, cpp;
 } Request;
 
 /* FILE.S -> FILE.o in the current folder. */
@@ -25,6 +25,7 @@ static Status run(Arena *arena, const Request *request, const char *path)
     SourceOptions options = {.defines = &request->defines,
                              .folders = &request->folders,
                              .supervisor = request->supervisor,
+                             .cpp = request->cpp,
                              .listing = request->listing ? &listing : NULL};
     AsObject object;
     TRY(file_read(path, FILE_LIMIT_TEXT, &text));
@@ -50,6 +51,7 @@ int cmd_as(int argc, char **argv)
         {"-D", OPTION_LIST, &request.defines, "NAME[=VALUE]", "define a symbol (value 1)", 0, 0},
         {"-I", OPTION_LIST, &request.folders, "DIR", "search includes there too", 0, 0},
         {"--listing", OPTION_TEXT, &request.listing, "FILE", "write a listing; - prints it", 0, 0},
+        CPP_OPTION(request.cpp),
         {"--supervisor", OPTION_FLAG, &request.supervisor, "", "begin in supervisor mode", 0, 0},
         {0},
     };

@@ -4,6 +4,7 @@
  * symbols and relocations: their addresses are not known yet. */
 #include "cli/tools.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,29 @@ static void print_object(const AsObject *object, IsaMode mode)
     }
 }
 
+/* Whatever is not an ELF file is taken as raw words: says so when it hardly is code. */
+static void doubt_raw(const char *path, const Bytes *bytes, IsaMode mode)
+{
+    size_t words = bytes->count / 4, unknown = 0, readable = 0;
+    for (size_t i = 0; i < words; i++) {
+        Insn insn;
+        uint32_t next = i + 1 < words ? load_u32(bytes->data + 4 * i + 4) : 0;
+        unknown += !isa_decode(load_u32(bytes->data + 4 * i), next, mode, &insn);
+    }
+    for (size_t i = 0; i < bytes->count; i++)
+        readable += isprint(bytes->data[i]) || isspace(bytes->data[i]);
+    if (bytes->count == 0)
+        fprintf(stderr, "warning: %s is empty\n", path);
+    else if (readable == bytes->count)
+        fprintf(stderr, "warning: %s is text, not an object: its bytes are shown as raw words\n",
+                path);
+    else if (2 * unknown > words)
+        fprintf(stderr,
+                "warning: %s is no ELF file and hardly raw code: %zu of its %zu words are no "
+                "instructions\n",
+                path, unknown, words);
+}
+
 static Status print_raw(const Bytes *bytes, uint32_t base, IsaMode mode)
 {
     if (base % 4)
@@ -110,6 +134,7 @@ static Status run(Arena *arena, const char *path, uint32_t base, IsaMode mode)
     TRY(file_read(path, FILE_LIMIT_TEXT, &bytes));
     Status status;
     if (!is_elf(&bytes)) {
+        doubt_raw(path, &bytes, mode);
         status = print_raw(&bytes, base, mode);
     } else {
         status = obj_read(arena, path, bytes.data, bytes.count, &object);

@@ -4,9 +4,11 @@
  * that the card's sampling would read; the error is taken against an evaluation in F64 of the same
  * data for gemm, against the kernel's host reference for the others. */
 #include "cli/cli.h"
+#include "cli/kernel_parameters.h"
 #include "cli/kernel_tile.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Request {
@@ -177,25 +179,6 @@ static Status gemm_spec(const Request *request, KernelSpec *spec)
     return STATUS_OK;
 }
 
-static Status set_parameter(KernelSpec *spec, const char *text)
-{
-    const char *equal = strchr(text, '=');
-    char *end;
-    long long value = equal ? strtoll(equal + 1, &end, 0) : 0;
-    if (!equal || end == equal + 1 || *end || value < INT32_MIN || value > UINT32_MAX)
-        return status_error("--set %s: NAME=NUMBER is wanted", text);
-    for (uint32_t i = 0; i < KERNEL_PARAMETERS; i++) {
-        const char *name = kernel_parameter_name(spec->family, i);
-        if (name && strlen(name) == (size_t)(equal - text) &&
-            strncmp(name, text, (size_t)(equal - text)) == 0) {
-            spec->p[i] = (int32_t)(uint32_t)value;
-            return STATUS_OK;
-        }
-    }
-    return status_error("%s has no parameter %.*s (ipu-stack kernel list shows them)",
-                        kernel_family_name(spec->family), (int)(equal - text), text);
-}
-
 static void print_text(const Request *request, const KernelSpec *spec, const Figures *figures)
 {
     printf("kernel=%s", kernel_family_name(spec->family));
@@ -203,9 +186,13 @@ static void print_text(const Request *request, const KernelSpec *spec, const Fig
         printf(" precision=%s rows=%d inner=%d columns=%d weights=%s output=%s", request->precision,
                spec->p[GEMM_ROWS], spec->p[GEMM_INNER], spec->p[GEMM_COLUMNS], request->weights,
                request->output);
-    for (uint32_t i = 0; spec->family != KERNEL_GEMM && i < KERNEL_PARAMETERS; i++)
-        if (kernel_parameter_name(spec->family, i))
-            printf(" %s=%d", kernel_parameter_name(spec->family, i), spec->p[i]);
+    for (uint32_t i = 0; spec->family != KERNEL_GEMM && i < KERNEL_PARAMETERS; i++) {
+        char name[64], value[64];
+        kernel_parameter_label(spec->family, i, name, sizeof name);
+        kernel_parameter_value(spec, i, value, sizeof value);
+        if (*name)
+            printf(" %s=%s", name, value);
+    }
     printf(" cycles=%llu formulaCycles=%llu relativeRmsError=%.3g\n",
            (unsigned long long)figures->cycles, (unsigned long long)figures->formula,
            figures->error);
@@ -222,10 +209,18 @@ static void print_json(const Request *request, const KernelSpec *spec, const Fig
         json_object_set_new(object, "weights", json_string(request->weights));
         json_object_set_new(object, "output", json_string(request->output));
     }
-    for (uint32_t i = 0; spec->family != KERNEL_GEMM && i < KERNEL_PARAMETERS; i++)
-        if (kernel_parameter_name(spec->family, i))
-            json_object_set_new(object, kernel_parameter_name(spec->family, i),
-                                json_integer(spec->p[i]));
+    for (uint32_t i = 0; spec->family != KERNEL_GEMM && i < KERNEL_PARAMETERS; i++) {
+        char name[64], value[64], *end;
+        kernel_parameter_label(spec->family, i, name, sizeof name);
+        kernel_parameter_value(spec, i, value, sizeof value);
+        json_int_t whole = strtoll(value, &end, 10);
+        if (*name && !*end) {
+            json_object_set_new(object, name, json_integer(whole));
+        } else if (*name) {
+            double real = strtod(value, &end);
+            json_object_set_new(object, name, *end ? json_string(value) : json_real(real));
+        }
+    }
     json_object_set_new(object, "cycles", json_integer((json_int_t)figures->cycles));
     json_object_set_new(object, "formulaCycles", json_integer((json_int_t)figures->formula));
     json_object_set_new(object, "relativeRmsError", json_real(figures->error));
@@ -240,9 +235,12 @@ static int list_kernels(void)
         if (strcmp(kernel_family_name((KernelFamily)family), "unknown") == 0)
             continue;
         printf("%-16s", kernel_family_name((KernelFamily)family));
-        for (uint32_t i = 0; i < KERNEL_PARAMETERS; i++)
-            if (kernel_parameter_name((KernelFamily)family, i))
-                printf(" %s", kernel_parameter_name((KernelFamily)family, i));
+        for (uint32_t i = 0; i < KERNEL_PARAMETERS; i++) {
+            char syntax[128];
+            kernel_parameter_syntax((KernelFamily)family, i, syntax, sizeof syntax);
+            if (*syntax)
+                printf(" %s", syntax);
+        }
         printf("\n");
     }
     return 0;
@@ -258,7 +256,7 @@ static int run_named(const Request *request, const char *name)
     Figures figures = {0};
     Status status = family == KERNEL_GEMM ? gemm_spec(request, &spec) : STATUS_OK;
     for (size_t i = 0; i < request->set.count && status_ok(status); i++)
-        status = set_parameter(&spec, request->set.items[i]);
+        status = kernel_parameter_set(&spec, request->set.items[i]);
     if (status_ok(status))
         status = run_kernel(&spec, request->seed, &figures);
     if (!status_ok(status))
@@ -290,12 +288,19 @@ int cmd_kernel(int argc, char **argv)
         {"--output", OPTION_TEXT, &request.output, "plain|packed", "gemm: order of the product", 0,
          0},
         {"--accumulate", OPTION_FLAG, &request.accumulate, "", "gemm: add to the product", 0, 0},
-        {"--set", OPTION_LIST, &request.set, "NAME=NUMBER", "a parameter of any kernel", 0, 0},
+        {"--set", OPTION_LIST, &request.set, "NAME=VALUE", "a parameter of any kernel", 0, 0},
         {"--seed", OPTION_NUMBER, &request.seed, "N", "of the random data", 0, 0},
         {"--json", OPTION_FLAG, &request.json, "", "print one JSON object", 0, 0},
         {0}};
-    const Command command = {"ipu-stack kernel list | kernel run NAME [options]",
-                             "run one of the device kernels on one simulated tile", options, 1, 2};
+    const Command command = {
+        "ipu-stack kernel list | kernel run NAME [options]",
+        "Runs one of the device kernels on one simulated tile, with random data.\n\n"
+        "gemm has options of its own; parameters of the others are all given by --set:\n"
+        "  kernel run softmax --set rows=40 --set keys=49 --set padded_keys=64 --set scale=0.125\n"
+        "'kernel list' shows them, docs/kernels.md what they mean. They are whole numbers, but\n"
+        "for epsilon and scale of softmax (decimals, 1e-5), precisions (f16, f32, f8) and\n"
+        "orders (left, block-major ...). What is not given is 0.",
+        options, 1, 2};
     TextList positional = {0};
     int status = command_parse(&command, argc, argv, &positional);
     if (status < 0) {

@@ -8,6 +8,7 @@
 typedef struct Request {
     const char *output, *entry, *map;
     uint64_t base;
+    bool cpp;
     TextList keep, externals;
 } Request;
 
@@ -18,7 +19,7 @@ static Status read_externals(Arena *arena, const TextList *list, LinkInput *inpu
         const char *equal = strchr(list->items[i], '=');
         char *end = NULL;
         unsigned long long value = equal ? strtoull(equal + 1, &end, 0) : 0;
-        if (!equal || end == equal + 1 || *end || value > UINT32_MAX)
+        if (!equal || equal == list->items[i] || end == equal + 1 || *end || value > UINT32_MAX)
             return status_error("--define takes NAME=VALUE: %s", list->items[i]);
         externals[i].name =
             arena_printf(arena, "%.*s", (int)(equal - list->items[i]), list->items[i]);
@@ -64,7 +65,11 @@ static Status write_map(const LinkImage *image, const char *path)
 static Status run(Arena *arena, Request *request, const TextList *files)
 {
     const AsObject **objects = arena_array(arena, const AsObject *, files->count);
-    SourceOptions options = {0};
+    SourceOptions options = {.cpp = request->cpp};
+    if (request->base % 4)
+        return status_error(
+            "--base: memory is addressed in words of 4 bytes: 0x%llx is no multiple",
+            (unsigned long long)request->base);
     for (size_t i = 0; i < files->count; i++) {
         AsObject *object = arena_new(arena, AsObject);
         TRY(tool_object(arena, files->items[i], &options, object));
@@ -112,6 +117,7 @@ int cmd_link(int argc, char **argv)
          0, 0},
         {"--map", OPTION_TEXT, &request.map, "FILE", "write segments and symbols; - prints them", 0,
          0},
+        CPP_OPTION(request.cpp),
         {0},
     };
     const Command command = {"ipu-stack link FILE.o... -o FILE [options]",

@@ -16,7 +16,7 @@ typedef struct Request {
     const char *path, *entry, *mode, *trace, *stop_at;
     uint64_t base, max_cycles;
     TextList set, load, fill, dump, defines, folders;
-    bool json, verify;
+    bool json, verify, cpp;
 } Request;
 
 typedef struct Session {
@@ -109,6 +109,9 @@ static Status parse_range(Session *session, const char *option, const char *text
 static Status link_program(Session *session, const AsObject *object)
 {
     uint32_t base = (uint32_t)session->request.base;
+    if (base % 4)
+        return status_error("--base: memory is addressed in words of 4 bytes: 0x%x is no multiple",
+                            base);
     LinkRange low[] = {{base, STATE_BASE}, {AFTER_STATE, SRAM_END}}, high[] = {{base, SRAM_END}};
     const AsObject *objects[] = {object};
     const char *names[] = {session->request.path};
@@ -488,7 +491,8 @@ static Status prepare(Session *session)
 {
     const Request *request = &session->request;
     AsObject object;
-    SourceOptions options = {.defines = &request->defines,
+    SourceOptions options = {.cpp = request->cpp,
+                             .defines = &request->defines,
                              .folders = &request->folders,
                              .supervisor =
                                  request->mode && strcmp(request->mode, "supervisor") == 0};
@@ -572,6 +576,7 @@ int cmd_sim(int argc, char **argv)
          SRAM_BASE, EXECUTABLE_END - 8},
         {"-D", OPTION_LIST, &request->defines, "NAME[=VALUE]", "symbol for the assembler", 0, 0},
         {"-I", OPTION_LIST, &request->folders, "DIR", "where .include looks", 0, 0},
+        CPP_OPTION(request->cpp),
         {"--max-cycles", OPTION_NUMBER, &request->max_cycles, "N",
          "a longer run is a fault (default 100000000)", 1, (uint64_t)1 << 60},
         {"--trace", OPTION_TEXT, &request->trace, "[=FILE]", "a line for every bundle", 0, 0},

@@ -3,44 +3,72 @@
 
 #include "as/as.h"
 
+#include <ctype.h>
 #include <string.h>
+#include <sys/stat.h>
 
 bool is_elf(const Bytes *bytes)
 {
     return bytes->count >= 4 && memcmp(bytes->data, "\177ELF", 4) == 0;
 }
 
-static const AsDefine *read_defines(Arena *arena, const TextList *list)
+static bool is_name(const char *text, size_t length)
+{
+    if (!length || isdigit((unsigned char)*text))
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr("_.$", text[i]))
+            return false;
+    return true;
+}
+
+static Status read_defines(Arena *arena, const TextList *list, AsOptions *options)
 {
     AsDefine *defines = arena_array(arena, AsDefine, list->count + 1);
     for (size_t i = 0; i < list->count; i++) {
-        const char *equal = strchr(list->items[i], '=');
-        int length = equal ? (int)(equal - list->items[i]) : (int)strlen(list->items[i]);
-        defines[i].name = arena_printf(arena, "%.*s", length, list->items[i]);
-        defines[i].value = equal ? equal + 1 : "1";
+        size_t length = strcspn(list->items[i], "=");
+        if (!is_name(list->items[i], length))
+            return status_error("-D takes NAME or NAME=VALUE, not %s", list->items[i]);
+        defines[i].name = arena_printf(arena, "%.*s", (int)length, list->items[i]);
+        defines[i].value = list->items[i][length] ? list->items[i] + length + 1 : "1";
     }
-    return defines;
+    options->defines = defines;
+    options->define_count = (uint32_t)list->count;
+    return STATUS_OK;
 }
 
-Status tool_assemble(Arena *arena, const char *path, const Bytes *text,
-                     const SourceOptions *options, AsObject *out)
+/* The folder of the source, then those of -I. */
+static void read_folders(Arena *arena, const char *path, const TextList *list, AsOptions *options)
+{
+    const char **folders = arena_array(arena, const char *, list->count + 1);
+    const char *slash = strrchr(path, '/');
+    folders[0] = slash ? arena_printf(arena, "%.*s", (int)(slash - path), path) : ".";
+    for (size_t i = 0; i < list->count; i++) {
+        struct stat information;
+        if (stat(list->items[i], &information) || !S_ISDIR(information.st_mode))
+            fprintf(stderr, "warning: -I %s: there is no such folder\n", list->items[i]);
+        folders[i + 1] = list->items[i];
+    }
+    options->include_folders = folders;
+    options->include_folder_count = (uint32_t)list->count + 1;
+}
+
+Status tool_assemble(Arena *arena, const char *path, Bytes *text, const SourceOptions *options,
+                     AsObject *out)
 {
     static const TextList none = {0};
     const TextList *folders = options->folders ? options->folders : &none;
     const TextList *defines = options->defines ? options->defines : &none;
-    const char **search = arena_array(arena, const char *, folders->count + 1);
-    const char *slash = strrchr(path, '/');
-    search[0] = slash ? arena_printf(arena, "%.*s", (int)(slash - path), path) : ".";
-    for (size_t i = 0; i < folders->count; i++)
-        search[i + 1] = folders->items[i];
     Text warnings = {0};
-    AsOptions assembly = {.defines = read_defines(arena, defines),
-                          .define_count = (uint32_t)defines->count,
-                          .include_folders = search,
-                          .include_folder_count = (uint32_t)folders->count + 1,
-                          .supervisor = options->supervisor,
-                          .listing = options->listing,
-                          .warnings = &warnings};
+    AsOptions assembly = {
+        .supervisor = options->supervisor, .listing = options->listing, .warnings = &warnings};
+    TRY(read_defines(arena, defines, &assembly));
+    read_folders(arena, path, folders, &assembly);
+    if (options->cpp) {
+        const SourceOptions given = {.defines = defines, .folders = folders};
+        TRY(tool_preprocess(arena, path, &given, text));
+        assembly.define_count = 0;
+    }
     Status status = assemble(arena, path, (const char *)text->data, text->count, &assembly, out);
     if (warnings.count)
         fprintf(stderr, "%s\n", text_string(&warnings));

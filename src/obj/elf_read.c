@@ -192,6 +192,17 @@ static Status read_relocations(const Reader *r, const Elf32_Shdr *header)
     return STATUS_OK;
 }
 
+/* libelf would read a table that lies outside of the file as one of 0 sections. */
+static Status check_section_table(const Reader *r, const Elf32_Ehdr *header, size_t sections)
+{
+    if (header->e_shoff % _Alignof(Elf32_Shdr)) /* libelf gives pointers into the file */
+        return status_error("the section headers are misaligned");
+    if (header->e_shoff < sizeof *header || header->e_shoff > r->count ||
+        sections > (r->count - header->e_shoff) / sizeof(Elf32_Shdr))
+        return status_error("the table of sections lies outside of the file: is it cut off?");
+    return STATUS_OK;
+}
+
 static Status read_elf(Reader *r)
 {
     const Elf32_Ehdr *header = elf_kind(r->elf) == ELF_K_ELF ? elf32_getehdr(r->elf) : NULL;
@@ -202,12 +213,12 @@ static Status read_elf(Reader *r)
                             ELF_MACHINE_IPU);
     if (header->e_type != ET_REL)
         return status_error("not an object: ELF type %u", header->e_type);
-    if (header->e_shoff % _Alignof(Elf32_Shdr)) /* libelf gives pointers into the file */
-        return status_error("the section headers are misaligned");
+    TRY(check_section_table(r, header, header->e_shnum ? header->e_shnum : 1));
     if (elf_getshdrnum(r->elf, &r->sections) || elf_getshdrstrndx(r->elf, &r->name_section))
         return elf_failed("section headers");
-    if (r->sections > SHN_LORESERVE)
-        return status_error("more than %u sections", SHN_LORESERVE);
+    if (!r->sections || r->sections > SHN_LORESERVE)
+        return status_error("%zu sections: 1 to %u are possible", r->sections, SHN_LORESERVE);
+    TRY(check_section_table(r, header, r->sections)); /* the number may stand in the table */
     TRY(read_sections(r));
     TRY(read_symbols(r));
     for (size_t i = 0; i < r->sections; i++) {
