@@ -346,13 +346,75 @@ static void truncated(void **state)
     bytes_free(&bytes);
 }
 
+/* Any bit that changes is noticed, wherever it lies: in code, data, names, padding or the checksum.
+ */
+static void sealed(void **state)
+{
+    (void)state;
+    Sample s;
+    Bytes bytes;
+    Arena arena = {0};
+    Package back;
+    make_sample(&s);
+    assert_ok(package_encode(&s.package, &bytes));
+    assert_ok(package_decode(&arena, "sealed", bytes.data, bytes.count, &back));
+    assert_true(back.checksum != 0);
+    uint32_t noticed = 0;
+    for (size_t bit = 0; bit < bytes.count * 8; bit++) {
+        bytes.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        Status status = package_decode(&arena, "flipped.ipuexe", bytes.data, bytes.count, &back);
+        assert_non_null(strstr(status_message(status), "flipped.ipuexe"));
+        noticed += strstr(status_message(status), "its checksum is") != NULL;
+        status_free(status);
+        bytes.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    assert_true(noticed > bytes.count * 8 - 1000); /* the others break the way to the checksum */
+    bytes_free(&bytes);
+
+    assert_ok(wire_encode(&s.package, &bytes)); /* other writers have none */
+    assert_ok(package_decode(&arena, "open", bytes.data, bytes.count, &back));
+    assert_int_equal(back.checksum, 0);
+    Bytes longer = {malloc(bytes.count + 8), bytes.count + 8};
+    memcpy(longer.data, bytes.data, bytes.count);
+    memset(longer.data + bytes.count, 0, 8);
+    Status status = package_decode(&arena, "longer", longer.data, longer.count, &back);
+    assert_non_null(strstr(status_message(status), "8 bytes stand behind its end"));
+    status_free(status);
+    free(longer.data);
+    bytes_free(&bytes);
+    arena_free(&arena);
+}
+
+/* Complaints are in words, not the library's. */
+static void no_message(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "{}", "{\"model\": 1, \"tiles\": 64}\n",
+                                        "\177ELF\2\1\1\0\0\0\0\0\0\0\0\0"};
+    static const size_t lengths[] = {0, 2, 26, 16};
+    for (size_t i = 0; i < countof(texts); i++) {
+        Arena arena = {0};
+        Package package;
+        Profile profile;
+        const uint8_t *data = (const uint8_t *)texts[i];
+        Status a = package_decode(&arena, "x", data, lengths[i], &package);
+        Status b = profile_decode(&arena, "x", data, lengths[i], &profile);
+        const char *word = lengths[i] < 8 ? "truncated" : "does not begin like one";
+        assert_non_null(strstr(status_message(a), word));
+        assert_non_null(strstr(status_message(b), word));
+        status_free(a);
+        status_free(b);
+        arena_free(&arena);
+    }
+}
+
 static void every_byte(void **state)
 {
     (void)state;
     Sample s;
     Bytes bytes;
     make_sample(&s);
-    assert_ok(package_encode(&s.package, &bytes));
+    assert_ok(wire_encode(&s.package, &bytes)); /* no checksum: the rules behind it are tried */
     static const uint8_t masks[] = {0x01, 0x80, 0xff};
     for (size_t i = 0; i < bytes.count; i++)
         for (uint32_t m = 0; m < countof(masks); m++) {
@@ -369,7 +431,7 @@ static void random_damage(void **state)
     Sample s;
     Bytes bytes;
     make_sample(&s);
-    assert_ok(package_encode(&s.package, &bytes));
+    assert_ok(wire_encode(&s.package, &bytes)); /* no checksum: the rules behind it are tried */
     Text damaged = {0};
     for (Hostile hostile = hostile_begin(4000); hostile_more(&hostile);) {
         damaged.count = 0;
@@ -412,7 +474,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),    cmocka_unit_test(rules),     cmocka_unit_test(foreign),
         cmocka_unit_test(host_data),     cmocka_unit_test(truncated), cmocka_unit_test(every_byte),
-        cmocka_unit_test(random_damage), cmocka_unit_test(large),
+        cmocka_unit_test(random_damage), cmocka_unit_test(large),     cmocka_unit_test(sealed),
+        cmocka_unit_test(no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,8 +71,8 @@ static void print_package(const Package *package)
     }
     for (uint32_t i = 0; i < package->text_count; i++)
         printf("text %s bytes=%zu\n", package->texts[i].name, strlen(package->texts[i].text));
-    printf("symbols=%u regions=%u allocations=%u\n", package->symbol_count, package->region_count,
-           package->allocation_count);
+    printf("symbols=%u regions=%u allocations=%u checksum=%016llx\n", package->symbol_count,
+           package->region_count, package->allocation_count, (unsigned long long)package->checksum);
 }
 
 static json_t *bindings_json(const PackageBinding *bindings, uint32_t count)

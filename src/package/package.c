@@ -6,7 +6,11 @@
 Status package_encode(const Package *package, Bytes *out)
 {
     TRY(package_check(package));
-    return wire_encode(package, out);
+    TRY(wire_encode(package, out));
+    Status status = wire_seal(out);
+    if (!status_ok(status))
+        bytes_free(out);
+    return status;
 }
 
 Status package_write(const Package *package, const char *path)

@@ -186,6 +186,7 @@ typedef struct Package { /* memory in the arena */
     PackageAllocation *allocations;
     uint32_t allocation_count;
     uint32_t startup_mark;
+    uint64_t checksum; /* of the file that was read; 0: it has none */
     /* profile plan; no tiles: none */
     uint32_t profile_mode;
     ProfileStep *profile_steps;
@@ -197,7 +198,7 @@ typedef struct Package { /* memory in the arena */
 } Package;
 
 Status package_check(const Package *package);
-Status package_encode(const Package *package, Bytes *out); /* checks first */
+Status package_encode(const Package *package, Bytes *out); /* checks first; with a checksum */
 Status package_write(const Package *package, const char *path);
 /* Segment data stays where it is: `data` must live as long as the package. */
 Status package_decode(Arena *arena, const char *name, const uint8_t *data, size_t count,

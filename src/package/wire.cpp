@@ -8,6 +8,9 @@
 
 #include "schemas/application.capnp.h"
 
+#include <capnp/any.h>
+#include <capnp/schema.h>
+
 namespace
 {
 
@@ -473,6 +476,28 @@ void take_extensions(Arena *arena, Application::Reader in, Package *out)
     }
 }
 
+/* Where the field lies in the file: behind the root's other data, at the schema's offset. */
+size_t checksum_place(Application::Reader in, const uint8_t *data)
+{
+    capnp::AnyStruct::Reader any(in);
+    auto field = capnp::Schema::from<Application>().getFieldByName("checksum").getProto();
+    return (size_t)(any.getDataSection().begin() - data) +
+           field.getSlot().getOffset() * sizeof(uint64_t);
+}
+
+/* Files without a checksum (other writers') have nothing to be held to. */
+Status check_checksum(Application::Reader in, const uint8_t *data, size_t count)
+{
+    uint64_t stored = in.getChecksum();
+    if (!stored)
+        return STATUS_OK;
+    uint64_t found = framing_checksum(data, count, checksum_place(in, data));
+    if (found != stored)
+        return status_error("damaged: its checksum is %016llx, that of its content %016llx",
+                            (unsigned long long)stored, (unsigned long long)found);
+    return STATUS_OK;
+}
+
 Status take_header(Application::Reader in)
 {
     if (in.getSchemaVersion() != PACKAGE_SCHEMA_VERSION)
@@ -491,6 +516,7 @@ Status take_application(Arena *arena, Application::Reader in, Package *out)
 {
     *out = Package{};
     TRY(take_header(in));
+    out->checksum = in.getChecksum();
     out->compiler_version = take_text(arena, in.getCompilerVersion());
     take_tiles(arena, in, out);
     TRY(take_bindings(arena, in.getInputs(), &out->inputs, &out->input_count));
@@ -514,27 +540,35 @@ extern "C" Status wire_encode(const Package *package, Bytes *out)
         put_application(message.initRoot<Application>(), *package);
         *out = message.take();
         return STATUS_OK;
-    } catch (const kj::Exception &problem) {
-        return status_error("package: %s", problem.getDescription().cStr());
+    } catch (const kj::Exception &) {
+        return status_error("package: too large for one message");
+    }
+}
+
+extern "C" Status wire_seal(Bytes *package)
+{
+    try {
+        capnp::FlatArrayMessageReader message(words_of(package->data, package->count),
+                                              reader_options(package->count));
+        size_t place = checksum_place(message.getRoot<Application>(), package->data);
+        uint64_t checksum = framing_checksum(package->data, package->count, place);
+        memcpy(package->data + place, &checksum, sizeof checksum);
+        return STATUS_OK;
+    } catch (const kj::Exception &) {
+        return status_error("package: too large for its own reader");
     }
 }
 
 extern "C" Status wire_decode(Arena *arena, const char *name, const uint8_t *data, size_t count,
                               Package *out)
 {
-    if (count % sizeof(capnp::word))
-        return status_error("%s: truncated: %zu bytes are no whole number of 8-byte words", name,
-                            count);
+    TRY(framing_check("package", name, data, count));
     try {
-        capnp::ReaderOptions options;
-        /* every object is read once; more means that pointers overlap */
-        options.traversalLimitInWords = count / sizeof(capnp::word) * 2 + 4096;
-        capnp::FlatArrayMessageReader message(
-            kj::arrayPtr(reinterpret_cast<const capnp::word *>(data), count / sizeof(capnp::word)),
-            options);
-        return status_context(take_application(arena, message.getRoot<Application>(), out), "%s",
-                              name);
-    } catch (const kj::Exception &problem) {
-        return status_error("%s: not a package: %s", name, problem.getDescription().cStr());
+        capnp::FlatArrayMessageReader message(words_of(data, count), reader_options(count));
+        auto root = message.getRoot<Application>();
+        TRY(status_context(check_checksum(root, data, count), "%s", name));
+        return status_context(take_application(arena, root, out), "%s", name);
+    } catch (const kj::Exception &) {
+        return status_error("%s: damaged, or not a package: " WIRE_DAMAGED, name);
     }
 }

@@ -50,6 +50,22 @@ class FileMessage : public capnp::MessageBuilder
     bool used = false;
 };
 
+/* What the library's own complaints come to for somebody who has a file and no schema. */
+#define WIRE_DAMAGED "its parts point outside the file, overlap, or are of the wrong kind"
+
+inline kj::ArrayPtr<const capnp::word> words_of(const uint8_t *data, size_t count)
+{
+    return kj::arrayPtr(reinterpret_cast<const capnp::word *>(data), count / sizeof(capnp::word));
+}
+
+/* Every object is read once; more means that pointers overlap. */
+inline capnp::ReaderOptions reader_options(size_t count)
+{
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = count / sizeof(capnp::word) * 2 + 4096;
+    return options;
+}
+
 inline size_t text_words(const char *text)
 {
     return strlen(text) / 8 + 2;

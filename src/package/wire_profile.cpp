@@ -359,26 +359,19 @@ extern "C" Status wire_encode_profile(const Profile *profile, bool inline_steps,
         put_profile(message.initRoot<ProfileFile>(), *profile, inline_steps);
         *out = message.take();
         return STATUS_OK;
-    } catch (const kj::Exception &problem) {
-        return status_error("profile: %s", problem.getDescription().cStr());
+    } catch (const kj::Exception &) {
+        return status_error("profile: too large for one message");
     }
 }
 
 extern "C" Status wire_decode_profile(Arena *arena, const char *name, const uint8_t *data,
                                       size_t count, Profile *out)
 {
-    if (count % sizeof(capnp::word))
-        return status_error("%s: truncated: %zu bytes are no whole number of 8-byte words", name,
-                            count);
+    TRY(framing_check("profile", name, data, count));
     try {
-        capnp::ReaderOptions options;
-        /* every object is read once; more means that pointers overlap */
-        options.traversalLimitInWords = count / sizeof(capnp::word) * 2 + 4096;
-        capnp::FlatArrayMessageReader message(
-            kj::arrayPtr(reinterpret_cast<const capnp::word *>(data), count / sizeof(capnp::word)),
-            options);
+        capnp::FlatArrayMessageReader message(words_of(data, count), reader_options(count));
         return status_context(take_profile(arena, message.getRoot<ProfileFile>(), out), "%s", name);
-    } catch (const kj::Exception &problem) {
-        return status_error("%s: not a profile: %s", name, problem.getDescription().cStr());
+    } catch (const kj::Exception &) {
+        return status_error("%s: damaged, or not a profile: " WIRE_DAMAGED, name);
     }
 }
