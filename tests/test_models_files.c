@@ -7,6 +7,7 @@
 
 #include <jpeglib.h>
 #include <math.h>
+#include <png.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -251,6 +252,39 @@ static void jpeg(void **state)
     assert_true(status_discard(picture_read(file("t.jpg"), &picture)));
 }
 
+static void read_png(uint32_t format, const uint8_t *pixels, Picture *out)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION, .width = 3, .height = 1, .format = format};
+    assert_true(png_image_write_to_file(&image, file("t.png"), 0, pixels, 0, NULL));
+    assert_ok(picture_read(file("t.png"), out));
+    assert_true(out->width == 3 && out->height == 1);
+}
+
+/* What is transparent shows white paper; what is opaque stays as it is. */
+static void transparency(void **state)
+{
+    (void)state;
+    static const uint8_t rgba[] = {10, 20, 30, 0, 10, 20, 30, 255, 0, 0, 0, 128};
+    static const uint8_t grey[] = {10, 0, 10, 255, 0, 128};
+    static const uint8_t rgb[] = {10, 20, 30, 1, 2, 3, 255, 0, 255};
+    Picture p;
+    read_png(PNG_FORMAT_RGBA, rgba, &p);
+    assert_int_equal(p.channels, 3);
+    for (int c = 0; c < 3; c++) {
+        assert_int_equal(p.pixels[c], 255);
+        assert_int_equal(p.pixels[3 + c], rgba[4 + c]);
+        assert_in_range(p.pixels[6 + c], 120, 200); /* between, in linear light */
+    }
+    picture_free(&p);
+    read_png(PNG_FORMAT_GA, grey, &p);
+    assert_int_equal(p.channels, 1);
+    assert_true(p.pixels[0] == 255 && p.pixels[1] == 10 && p.pixels[2] > 120 && p.pixels[2] < 200);
+    picture_free(&p);
+    read_png(PNG_FORMAT_RGB, rgb, &p);
+    assert_memory_equal(p.pixels, rgb, sizeof rgb);
+    picture_free(&p);
+}
+
 static void resizing(void **state)
 {
     (void)state;
@@ -417,9 +451,9 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(safetensors), cmocka_unit_test(npy),          cmocka_unit_test(jpeg),
-        cmocka_unit_test(resizing),    cmocka_unit_test(descriptions), cmocka_unit_test(products),
-        cmocka_unit_test(damaged),
+        cmocka_unit_test(safetensors),  cmocka_unit_test(npy),      cmocka_unit_test(jpeg),
+        cmocka_unit_test(transparency), cmocka_unit_test(resizing), cmocka_unit_test(descriptions),
+        cmocka_unit_test(products),     cmocka_unit_test(damaged),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,5 @@
 /* picture.c - pictures in, patches out. Decoding is libpng's and libjpeg's; a file that they only
- * warn about is damaged and refused. */
+ * warn about is damaged and refused. What is transparent in a PNG is laid over white paper. */
 #include "models/models.h"
 
 #include <jpeglib.h>

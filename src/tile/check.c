@@ -103,7 +103,8 @@ static int by_place(const void *left, const void *right)
 /* No byte is written twice, or written and read. */
 static Status check_spans(const TileProgram *p, Span *spans, size_t count)
 {
-    qsort(spans, count, sizeof *spans, by_place);
+    if (count)
+        qsort(spans, count, sizeof *spans, by_place);
     uint32_t written = 0, read = 0; /* ends of what was written and read so far in the buffer */
     for (size_t i = 0; i < count; i++) {
         const Span *s = &spans[i];
