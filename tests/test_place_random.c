@@ -132,6 +132,30 @@ static void uneven_tiles_fall_back(void **state)
     pool_destroy(pool);
 }
 
+/* A standard buffer larger than what is left of either region lies across their border. */
+static void large_buffer_crosses_the_border(void **state)
+{
+    (void)state;
+    Pool *pool = pool_create(1);
+    Case c;
+    case_begin(&c, 2);
+    uint32_t large = add_buffer(&c, "large", 313344, MEMORY_STANDARD);
+    uint32_t others[] = {add_buffer(&c, "first", 100000, MEMORY_INTERLEAVED),
+                         add_buffer(&c, "second", 60000, MEMORY_INTERLEAVED)};
+    for (uint32_t t = 0; t < 2; t++) {
+        add_copy_step(&c, t, large, others[0]);
+        add_copy_step(&c, t, large, others[1]);
+        add_copy_step(&c, t, others[1], others[0]);
+    }
+    Placement placement;
+    assert_ok(place(&c.arena, &c.program, &c.schedule, &c.sizes, pool, &placement));
+    assert_ok(place_check(&c.program, &c.schedule, &c.sizes, &placement));
+    uint32_t at = placement_address(&placement, 0, large);
+    assert_true(at < INTERLEAVED_BASE && at + 313344 > INTERLEAVED_BASE);
+    case_end(&c);
+    pool_destroy(pool);
+}
+
 static void what_does_not_fit_is_named(void **state)
 {
     (void)state;
@@ -156,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs_are_placed),
         cmocka_unit_test(uneven_tiles_fall_back),
+        cmocka_unit_test(large_buffer_crosses_the_border),
         cmocka_unit_test(what_does_not_fit_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

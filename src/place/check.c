@@ -68,8 +68,7 @@ static Status check_span(const TileProgram *program, const Requests *requests, u
     if (request->interleaved && span->start < INTERLEAVED_BASE)
         return status_error("place: tile %u: %s at %#x is not in interleaved memory", tile, name,
                             span->start);
-    if (span->start < DATA_BASE || span->end > SRAM_LOAD_END ||
-        (span->start < INTERLEAVED_BASE && span->end > INTERLEAVED_BASE))
+    if (span->start < DATA_BASE || span->end > SRAM_LOAD_END)
         return status_error("place: tile %u: %s at %#x..%#x leaves its memory region", tile, name,
                             span->start, span->end);
     return STATUS_OK;

@@ -45,8 +45,8 @@ typedef struct AddressRange {
 typedef struct Layout { /* of one tile, or of all at once */
     const Requests *requests;
     uint32_t tile; /* or LAYOUT_ALL_TILES: sizes are maxima, conflicts count on common tiles */
-    bool only_same_address;
-    AddressRange ranges[MAX_ADDRESS_RANGES]; /* ascending, disjoint */
+    bool only_same_address, joined; /* joined: the last range but one runs through the last */
+    AddressRange ranges[MAX_ADDRESS_RANGES]; /* ascending, disjoint until joined */
     uint32_t range_count;
     uint32_t *address; /* by root; 0: not placed */
     bool *fixed;       /* placed beforehand */

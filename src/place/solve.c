@@ -3,7 +3,9 @@
  * Requests are placed one by one, the hardest first: always-live before short-lived, interleaved
  * before standard, large before small. Each goes to the lowest address of its class where it meets
  * no conflicting request: one whose lifetime meets its own, or one it must keep apart from (then
- * whole elements count). A second order is tried when the first fails. */
+ * whole elements count). A second order is tried when the first fails; then a third, in which
+ * interleaved requests go to the highest addresses, so that a large standard one finds room across
+ * the border of the two regions. */
 #include "place/layout.h"
 
 #include <stdlib.h>
@@ -119,6 +121,23 @@ static uint32_t find_address(const Layout *layout, const Request *request, uint3
     return 0;
 }
 
+/* The highest fitting address of an interleaved request, or 0. */
+static uint32_t find_highest(const Layout *layout, const Request *request, uint32_t bytes,
+                             const Blocked *blocked, size_t count)
+{
+    AddressRange range = layout->ranges[layout->range_count - 1];
+    uint32_t mask = ~(request->align - 1), most = range.end - range.start;
+    uint32_t at = bytes <= most ? (range.end - bytes) & mask : 0;
+    for (size_t i = 0; i < count && at >= range.start; i++)
+        if (blocked[i].start < at + bytes && blocked[i].end > at) {
+            if (blocked[i].start < bytes)
+                return 0;
+            at = (blocked[i].start - bytes) & mask;
+            i = (size_t)-1; /* blocks lie in the order of their starts and may overlap */
+        }
+    return at >= range.start ? at : 0;
+}
+
 static void mark_apart(const Layout *layout, uint32_t root, bool *apart)
 {
     memset(apart, 0, layout->requests->count * sizeof *apart);
@@ -216,8 +235,10 @@ static Status place_items(Layout *layout, const TileProgram *program, const Item
         uint32_t root = items[i].root;
         mark_apart(layout, root, apart);
         size_t n = collect_blocked(layout, root, placed, placed_count, apart, blocked);
-        layout->address[root] =
-            find_address(layout, &layout->requests->items[root], items[i].bytes, blocked, n);
+        const Request *request = &layout->requests->items[root];
+        layout->address[root] = layout->joined && request->interleaved
+                                    ? find_highest(layout, request, items[i].bytes, blocked, n)
+                                    : find_address(layout, request, items[i].bytes, blocked, n);
         if (!layout->address[root])
             status = describe_failure(layout, program, root, items[i].bytes, blocked, n);
         placed[placed_count++] = root;
@@ -225,6 +246,16 @@ static Status place_items(Layout *layout, const TileProgram *program, const Item
     free(apart);
     free(blocked);
     return status;
+}
+
+/* The two regions as one range for standard requests; false when something parts them. */
+static bool join_regions(Layout *layout)
+{
+    AddressRange *last = &layout->ranges[layout->range_count - 1];
+    layout->joined = layout->range_count > 1 && last[-1].end == last->start;
+    if (layout->joined)
+        last[-1].end = last->end;
+    return layout->joined;
 }
 
 Status layout_solve(Layout *layout, const TileProgram *program)
@@ -242,8 +273,10 @@ Status layout_solve(Layout *layout, const TileProgram *program)
             items[item_count++] = (Item){r, bytes_of(layout, r)};
     }
     Status status = STATUS_OK;
-    for (int attempt = 0; attempt < 2; attempt++) {
+    for (int attempt = 0; attempt < 3; attempt++) {
         status_free(status);
+        if (attempt == 2 && !join_regions(layout))
+            break;
         sort_items(layout, items, item_count, attempt == 1);
         status = place_items(layout, program, items, item_count, placed, fixed_count);
         if (status_ok(status))
