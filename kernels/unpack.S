@@ -1,9 +1,19 @@
 /* unpack.S - an order of the matrix unit into row-major F16 matrices; padding is left out.
  *
- * UNPACK_TRANSPOSED 0: Left, the smallest piece is 16 values of a row in 32 bytes; rows are dealt to the
- *   workers in turn. 1: Transposed Left, 16 values of a column in 32 bytes; rows are dealt in fours, four
- *   rows by two columns are transposed in registers.
+ * UNPACK_WAY says how:
+ *   ROWS_WAY    Left, the smallest piece is 16 values of a row in 32 bytes; rows are dealt to the workers
+ *               in turn
+ * and for Transposed Left, 16 values of a column in 32 bytes:
+ *   PAIRS_WAY   rows are dealt in fours, four rows by two columns are transposed in registers
+ *   STREAM_WAY  the same with 4 x 4 blocks in a stream (transpose.inc): rows of the result are aligned
+ *               to 8 bytes, columns a multiple of 4
+ *   PANELS_WAY  blocks of 16 x 16, one after another: a worker's fours of rows are one stream
  * Rows of the result are aligned to UNPACK_ALIGN (4 or 8) bytes; columns are even. */
+.set ROWS_WAY, 0
+.set PAIRS_WAY, 1
+.set STREAM_WAY, 2
+.set PANELS_WAY, 3
+.include "transpose.inc"
 .set ROWS, UNPACK_ROWS
 .set COLUMNS, UNPACK_COLUMNS
 .set PITCH, UNPACK_PITCH // bytes
@@ -42,7 +52,7 @@ worker:
     setzi $m10, UNPACK_MATRICES - 1
 .endif
 
-.if UNPACK_TRANSPOSED == 0
+.if UNPACK_WAY == ROWS_WAY
 .macro WORD step
     { ld64step $a0:1, $mzero, $m7+=, \step ; fnop }
     .if UNPACK_ALIGN == 8
@@ -95,9 +105,61 @@ row:
     { brnzdec $m1, row ; fnop }
 rows_done:
 
+.elseif UNPACK_WAY == PANELS_WAY
+/* The four rows s, 4 + s... of all blocks lie evenly: for a worker from block to block, 4 words between
+ * loads, 49 from a block's last store to the next block's first. Workers 0 to 3 have one s each in the
+ * first LOW blocks, workers 4 and 5 two in the others. $m9, $m11: where a stream begins. */
+.set BLOCKS, ROWS / 16
+.set LOW, (2 * BLOCKS + 2) / 3
+.set HIGH, BLOCKS - LOW
+.set STEP_LOAD, 1
+.set STEP_STORE, 1
+.set STEP_BLOCK, 2
+.set STEP_CHAIN, 3
+    CONSTANT $m6, (4|(-11&0x3ff)<<10|49<<20)
+    cmpult $m1, $m0, 4
+    brz $m1, others
+    shl $m9, $m0, 3
+    shl $m11, $m0, 7
+    add $m9, $m9, $m3
+    add $m11, $m11, $m2
+    setzi $m1, LOW - 1
+    setzi $m10, 0
+    .if HIGH
+    bri stream
+others:
+    shl $m9, $m0, 4
+    shl $m11, $m0, 8
+    add $m9, $m9, $m3
+    add $m11, $m11, $m2
+    add $m9, $m9, 512 * LOW - 64 // 16 (w - 4)
+    add $m11, $m11, 512 * LOW - 1024
+    setzi $m1, HIGH - 1
+    setzi $m10, 1
+    .endif
+    .align 8
+stream:
+    { mov $m7, $m9 ; fnop }
+    { mov $m8, $m11 ; fnop }
+    TRANSPOSE_FIRST 4
+    { rpt $m1, 15 ; fnop }
+    TRANSPOSE_BLOCK STEP_BLOCK
+    TRANSPOSE_BLOCK STEP_BLOCK
+    TRANSPOSE_BLOCK STEP_BLOCK
+    TRANSPOSE_BLOCK STEP_CHAIN
+    TRANSPOSE_BLOCK STEP_BLOCK
+    TRANSPOSE_BLOCK STEP_BLOCK
+    TRANSPOSE_LAST STEP_BLOCK
+    { add $m9, $m9, 8 ; fnop }
+    { add $m11, $m11, 128 ; fnop }
+    { brnzdec $m10, stream ; fnop }
+    .if HIGH == 0
+others:
+    .endif
+
 .else
-/* $m4: the first of four rows; $m5..$m8: their places, $m9: byte offset in them; $m1: source. */
-.macro PAIR have
+.macro PAIR have // $m5..$m8: places of the rows, $m9: byte offset in them; $m1: source
+
     { ld64step $a0:1, $mzero, $m1+=, 4 ; fnop }
     { ld64step $a2:3, $mzero, $m1+=, 4 ; fnop }
     { nop ; sort4x16lo $a4, $a0, $a2 }
@@ -114,19 +176,67 @@ rows_done:
     { add $m9, $m9, 4 ; fnop }
     .endif
 .endm
-.macro FOUR_ROWS have
-    setzi $m9, 0
-    .align 8
+.macro PAIRS have
     .if \have > 3
     { rpt COLUMNS / 2, 6 ; fnop }
     .else
     { rpt COLUMNS / 2, 3 + \have ; fnop }
     .endif
     PAIR \have
+.endm
+.macro FOUR_ROWS have
+    setzi $m9, 0
+    .align 8
+    PAIRS \have
     add $m4, $m4, 24
     bri next_rows
 .endm
 .set FULL_ROWS, ROWS / 4 * 4
+
+.if UNPACK_WAY == STREAM_WAY // $m9: the first of four rows; $m7: source, $m8: place
+.set WORD_PITCH, PITCH / 8
+.set STEP_LOAD, 1
+.set STEP_STORE, 2
+.set STEP_BLOCK, 3
+    .align 8
+matrix:
+    { setzi $m6, (4|WORD_PITCH<<10) & 0xfffff ; fnop }
+    { setzi $m5, (1 - 3 * WORD_PITCH) & 0x3ff ; fnop }
+    { shl $m5, $m5, 20 ; fnop }
+    { or $m6, $m6, $m5 ; fnop }
+    { shl $m9, $m0, 2 ; fnop }
+next_rows:
+    { cmpult $m11, $m9, ROWS ; fnop }
+    { brz $m11, matrix_done ; fnop }
+    { shr $m7, $m9, 4 ; fnop }
+    { mul $m7, $m7, 32 * UNPACK_PHYSICAL_COLUMNS ; fnop }
+    { and $m8, $m9, 15 ; fnop }
+    { shl $m8, $m8, 1 ; fnop }
+    { add $m7, $m7, $m8 ; fnop }
+    { add $m7, $m7, $m3 ; fnop }
+    { mul $m8, $m9, PITCH ; fnop }
+    { add $m8, $m8, $m2 ; fnop }
+    .if FULL_ROWS
+        .if ROWS % 4
+    { cmpult $m11, $m9, FULL_ROWS ; fnop }
+    { brz $m11, some_rows ; fnop }
+        .endif
+    { add $m9, $m9, 24 ; fnop }
+    TRANSPOSE_STREAM (COLUMNS/4), 4
+    { bri next_rows ; fnop }
+    .endif
+some_rows: // the last
+    .if ROWS % 4
+    { mov $m1, $m7 ; fnop }
+    { mov $m5, $m8 ; fnop }
+    { add $m6, $m5, PITCH ; fnop }
+    { add $m7, $m6, PITCH ; fnop }
+    { setzi $m9, 0 ; fnop }
+    PAIRS (ROWS%4)
+    .endif
+matrix_done:
+
+.else // $m4: the first of four rows
 
     .align 8
 matrix:
@@ -161,6 +271,7 @@ full_rows:
     FOUR_ROWS 4
     .endif
 matrix_done:
+.endif
 .endif
 
 .if UNPACK_MATRICES > 1

@@ -73,6 +73,24 @@ static void unpacked(void **state)
         }
 }
 
+/* Blocks of 16 x 16, and rows of whole words: transposed in streams. */
+static void unpacked_streams(void **state)
+{
+    (void)state;
+    for (int32_t blocks = 1; blocks <= 13; blocks++) {
+        KernelSpec spec =
+            pack(KERNEL_UNPACK, ORDER_TRANSPOSED_LEFT, 1, 16 * blocks, 16, 16 * blocks, 16);
+        bench_kernel(&spec, NULL, NULL);
+    }
+    static const int32_t columns[] = {8, 12, 16, 20, 48, 144};
+    for (size_t i = 0; i < countof(columns); i++)
+        for (int32_t rows = 1; rows <= 33; rows += rows < 9 ? 1 : 8) {
+            KernelSpec spec = pack(KERNEL_UNPACK, ORDER_TRANSPOSED_LEFT, 1 + rows % 2, rows,
+                                   columns[i], (rows + 15) / 16 * 16, columns[i] + rows % 3 * 4);
+            bench_kernel(&spec, NULL, NULL);
+        }
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -92,7 +110,8 @@ static void refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_orders), cmocka_unit_test(block_major),
-                                       cmocka_unit_test(unpacked), cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_orders), cmocka_unit_test(block_major), cmocka_unit_test(unpacked),
+        cmocka_unit_test(unpacked_streams), cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

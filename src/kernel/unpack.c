@@ -3,9 +3,17 @@
 
 #include <string.h>
 
-static bool transposed(const Rearrangement *r)
+typedef enum Way { ROWS, PAIRS, STREAM, PANELS } Way; /* as in unpack.S */
+
+static Way way_of(const Rearrangement *r)
 {
-    return r->order == ORDER_TRANSPOSED_LEFT;
+    if (r->order != ORDER_TRANSPOSED_LEFT)
+        return ROWS;
+    bool words = r->columns % 4 == 0 && r->align == 8;
+    if (words && r->matrices == 1 && r->columns == 16 && r->physical_columns == 16 &&
+        r->pitch == 32 && r->rows % 16 == 0)
+        return PANELS;
+    return words && r->columns >= 8 && 3 * r->pitch / 8 <= 512 ? STREAM : PAIRS;
 }
 
 static uint32_t piece_step(const Rearrangement *r)
@@ -39,7 +47,9 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     contract_operand(out, "input", false, PRECISION_F16, from, (uint32_t)rearrangement_bytes(&r),
                      8);
     out->operands[0].reads_old = r.pitch != 2 * r.columns; /* what lies between rows stays */
-    contract_define(out, "UNPACK_TRANSPOSED", transposed(&r));
+    if (way_of(&r) >= STREAM)
+        contract_separate(out, 0, 1);
+    contract_define(out, "UNPACK_WAY", (int32_t)way_of(&r));
     contract_define(out, "UNPACK_MATRICES", (int32_t)r.matrices);
     contract_define(out, "UNPACK_ROWS", (int32_t)r.rows);
     contract_define(out, "UNPACK_COLUMNS", (int32_t)r.columns);
@@ -65,7 +75,7 @@ static uint64_t rows_slots(const Rearrangement *r, uint32_t w)
     return even_slots((!rest ? 1 : share ? 2 : 3) + 4) + mine * row;
 }
 
-static uint64_t columns_slots(const Rearrangement *r, uint32_t w)
+static uint64_t pairs_slots(const Rearrangement *r, uint32_t w)
 {
     uint32_t full = r->rows / 4, some = r->rows % 4;
     /* solo instructions from next_rows to a body, and to the other one behind it */
@@ -79,18 +89,44 @@ static uint64_t columns_slots(const Rearrangement *r, uint32_t w)
     return slots + 2;
 }
 
+static uint64_t stream_slots(const Rearrangement *r, uint32_t w)
+{
+    uint32_t full = r->rows / 4, some = r->rows % 4, fork = full && some ? 2 : 0;
+    uint64_t slots = 5;
+    for (uint32_t q = w; q < full; q += TILE_WORKERS)
+        slots += 10 + fork + 1 + r->columns + 7 + (r->columns > 8) + 1;
+    bool last = some && full % TILE_WORKERS == w;
+    return slots + (last ? 10 + fork + 6 + (4ull + some) * (r->columns / 2) : 2);
+}
+
+/* From the constant of the steps to the end. */
+static uint64_t panels_slots(const Rearrangement *r, uint32_t w)
+{
+    uint32_t blocks = r->rows / 16, low = (2 * blocks + 2) / 3, high = blocks - low;
+    uint64_t streams = w < 4 ? 1 : 2, mine = w < 4 ? low : high;
+    if (mine == 0)
+        return 4;
+    uint64_t start = 4 + 6 + (w < 4 ? 1 : 2);
+    return start + streams * (2 + 8 + 1 + 16 * (mine - 1) + 8 + 7 + 3);
+}
+
 static void cycles(const KernelSpec *spec, Clock *clock)
 {
     Rearrangement r = rearrangement_of(spec);
     uint64_t bundles[TILE_WORKERS];
+    Way way = way_of(&r);
     uint32_t more = r.matrices > 1,
-             once = transposed(&r) ? 0 : constant_slots((piece_step(&r) - 24) / 8);
+             once = way == ROWS ? constant_slots((piece_step(&r) - 24) / 8) : 0;
     uint64_t next =
         !more ? 0
               : 3 + constant_slots((int64_t)r.rows * r.pitch) + constant_slots(matrix_bytes(&r));
     for (uint32_t w = 0; w < TILE_WORKERS; w++) {
-        uint64_t matrix = transposed(&r) ? columns_slots(&r, w) : rows_slots(&r, w);
-        bundles[w] = even_slots(3 + more + once) + r.matrices * (matrix + next) + 1;
+        uint64_t matrix = way == ROWS     ? rows_slots(&r, w)
+                          : way == PAIRS  ? pairs_slots(&r, w)
+                          : way == STREAM ? stream_slots(&r, w)
+                                          : panels_slots(&r, w);
+        uint64_t entry = way == PANELS ? 3 : even_slots(3 + more + once);
+        bundles[w] = entry + r.matrices * (matrix + next) + 1;
     }
     rearrangement_clock(clock, bundles);
 }
