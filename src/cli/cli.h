@@ -1,8 +1,8 @@
 /* cli.h - the ipu-stack command: one function per verb, and what verbs share.
  *
  * A verb gets argv[0] = its name. Exit status: 0 good, 1 the work failed, 2 bad usage. Results go
- * to standard output, messages to standard error. Options are a table; the parser, --help and the
- * completion read the same table. */
+ * to standard output, messages to standard error. Options are a table; the parser, --help, the man
+ * page and the completion read the same table. */
 #ifndef IPU_CLI_CLI_H
 #define IPU_CLI_CLI_H
 
@@ -41,6 +41,23 @@ typedef struct Command {
 /* Parses argv[1..]. Returns -1 to go on, else the exit status (0 after --help, 2 after an error
  * that was printed). A value follows its option or stands behind "="; "--" ends the options. */
 int command_parse(const Command *command, int argc, char **argv, TextList *positional);
+
+typedef struct VerbEntry { /* of the command, or of a verb that is a group of others */
+    const char *name, *summary;
+    Verb *run;
+    bool like_before; /* takes the options of the entry before: described once */
+} VerbEntry;
+/* A verb that is a group: runs the entry that argv[1] names; --help lists them. */
+int verb_group(const char *group, const char *what, const VerbEntry *entries, size_t count,
+               int argc, char **argv);
+
+/* The man page ("man") or the completion ("bash") of all verbs, on standard output. */
+int manual_print(const char *form, const VerbEntry *verbs, size_t count);
+/* For the parser and groups: the form that a verb is asked to describe itself in, NULL: it is not;
+ * and what it prints then. */
+const char *manual_form(int argc, char **argv);
+int manual_command(const Command *command, const char *path, const char *form);
+int manual_group(const char *group, const VerbEntry *entries, size_t count, const char *form);
 
 /* Prints "ipu-stack VERB: message" and frees the status; returns 1. */
 int command_fail(const char *verb, Status status);

@@ -12,6 +12,49 @@ typedef struct Asked { /* options of query and diff */
     bool json, shared_clock, exchanges, plan;
 } Asked;
 #define UNSET UINT64_MAX
+#define ASKED_DEFAULT(by)                                                                          \
+    {                                                                                              \
+        .query = QUERY_DEFAULT, .group_by = (by), .sort_by = "phase-cycles", .limit = 30,          \
+        .tile = UNSET, .phase = UNSET, .at = UNSET                                                 \
+    }
+/* What both can be asked for; `by` is the default's name. */
+#define ASKED_OPTIONS(a, by)                                                                       \
+    {"--group-by",                                                                                 \
+     OPTION_TEXT,                                                                                  \
+     &(a).group_by,                                                                                \
+     "kernel|operation|kind|phase|tile|metadata:NAME",                                             \
+     "what a row is (default " by ")",                                                             \
+     0,                                                                                            \
+     0},                                                                                           \
+        {"--kind",                                                                                 \
+         OPTION_TEXT,                                                                              \
+         &(a).query.kind,                                                                          \
+         "compute|exchange|synchronization|idle",                                                  \
+         "only this kind",                                                                         \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"--kernel", OPTION_TEXT, &(a).query.kernel, "NAME", "only this kernel", 0, 0},            \
+        {"--operation",                                                                            \
+         OPTION_TEXT,                                                                              \
+         &(a).query.operation,                                                                     \
+         "TEXT",                                                                                   \
+         "only operations with this text",                                                         \
+         0,                                                                                        \
+         0},                                                                                       \
+        {"--metadata", OPTION_LIST, &(a).metadata, "NAME[=VALUE]", "only steps with this", 0, 0},  \
+        {"--tile", OPTION_NUMBER, &(a).tile, "N", "only this physical tile", 0, TILES - 1},        \
+        {"--phase", OPTION_NUMBER, &(a).phase, "N", "only this phase number", 0, UINT32_MAX},      \
+        {"--limit", OPTION_NUMBER, &(a).limit, "N", "groups (default 30, 0: all)", 0, UINT32_MAX}, \
+        {"--shared-clock",                                                                         \
+         OPTION_FLAG,                                                                              \
+         &(a).shared_clock,                                                                        \
+         "",                                                                                       \
+         "time 0 is the first tile's entry",                                                       \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        "--json", OPTION_FLAG, &(a).json, "", "for programs", 0, 0                                 \
+    }
 
 static Status look_up(const char *option, const char *value, const char *const *names, size_t count,
                       uint8_t *out)
@@ -128,36 +171,18 @@ static Status answer(const Asked *a, const View *view)
 
 static int run_query(int argc, char **argv)
 {
-    Asked a = {.query = QUERY_DEFAULT,
-               .group_by = "kernel",
-               .sort_by = "phase-cycles",
-               .limit = 30,
-               .tile = UNSET,
-               .phase = UNSET,
-               .at = UNSET};
+    Asked a = ASKED_DEFAULT("kernel");
     const Option options[] = {
-        {"--group-by", OPTION_TEXT, &a.group_by, "KEY",
-         "kernel|operation|kind|phase|tile|metadata:NAME", 0, 0},
-        {"--sort-by", OPTION_TEXT, &a.sort_by, "KEY",
-         "phase-cycles|work-cycles|maximum-cycles|samples|name", 0, 0},
-        {"--kind", OPTION_TEXT, &a.query.kind, "KIND", "only compute|exchange|synchronization|idle",
-         0, 0},
-        {"--kernel", OPTION_TEXT, &a.query.kernel, "NAME", "only this kernel", 0, 0},
-        {"--operation", OPTION_TEXT, &a.query.operation, "TEXT", "only operations with this text",
-         0, 0},
-        {"--metadata", OPTION_LIST, &a.metadata, "NAME[=VALUE]", "only steps with this", 0, 0},
-        {"--tile", OPTION_NUMBER, &a.tile, "N", "only this physical tile", 0, TILES - 1},
-        {"--phase", OPTION_NUMBER, &a.phase, "N", "only this phase number", 0, UINT32_MAX},
+        ASKED_OPTIONS(a, "kernel"),
+        {"--sort-by", OPTION_TEXT, &a.sort_by,
+         "phase-cycles|work-cycles|maximum-cycles|samples|name",
+         "order of the rows (default phase-cycles)", 0, 0},
         {"--at", OPTION_NUMBER, &a.at, "CYCLE", "only what runs at this cycle", 0, UINT32_MAX},
-        {"--limit", OPTION_NUMBER, &a.limit, "N", "groups (default 30, 0: all)", 0, UINT32_MAX},
         {"--samples", OPTION_NUMBER, &a.samples, "N", "list the N longest samples too", 1,
          UINT32_MAX},
         {"--exchanges", OPTION_FLAG, &a.exchanges, "", "exchange phases: measured, scheduled", 0,
          0},
         {"--plan", OPTION_FLAG, &a.plan, "", "operations: measured, predicted by the plan", 0, 0},
-        {"--shared-clock", OPTION_FLAG, &a.shared_clock, "", "time 0 is the first tile's entry", 0,
-         0},
-        {"--json", OPTION_FLAG, &a.json, "", "for programs", 0, 0},
         {0}};
     const Command command = {"ipu-stack profile query FILE [options]",
                              "Sums a profile up by group. \"cycles\" is the time in which any tile "
@@ -214,24 +239,8 @@ static Status print_difference(const Asked *a, Open *before, Open *after)
 
 static int run_diff(int argc, char **argv)
 {
-    Asked a = {.query = QUERY_DEFAULT,
-               .group_by = "operation",
-               .sort_by = "phase-cycles",
-               .limit = 30,
-               .tile = UNSET,
-               .phase = UNSET,
-               .at = UNSET};
-    const Option options[] = {
-        {"--group-by", OPTION_TEXT, &a.group_by, "KEY",
-         "operation|kernel|kind|phase|tile|metadata:NAME (default operation)", 0, 0},
-        {"--kind", OPTION_TEXT, &a.query.kind, "KIND", "only compute|exchange|synchronization|idle",
-         0, 0},
-        {"--kernel", OPTION_TEXT, &a.query.kernel, "NAME", "only this kernel", 0, 0},
-        {"--operation", OPTION_TEXT, &a.query.operation, "TEXT", "only operations with this text",
-         0, 0},
-        {"--limit", OPTION_NUMBER, &a.limit, "N", "groups (default 30, 0: all)", 0, UINT32_MAX},
-        {"--json", OPTION_FLAG, &a.json, "", "for programs", 0, 0},
-        {0}};
+    Asked a = ASKED_DEFAULT("operation");
+    const Option options[] = {ASKED_OPTIONS(a, "operation"), {0}};
     const Command command = {"ipu-stack profile diff BEFORE AFTER [options]",
                              "What became slower or faster, the largest change first.", options, 2,
                              2};
@@ -241,9 +250,9 @@ static int run_diff(int argc, char **argv)
         Open before = {0}, after = {0};
         Status status = finish_query(&a);
         if (status_ok(status))
-            status = open_profile(&before, arguments.items[0], false);
+            status = open_profile(&before, arguments.items[0], a.shared_clock);
         if (status_ok(status))
-            status = open_profile(&after, arguments.items[1], false);
+            status = open_profile(&after, arguments.items[1], a.shared_clock);
         if (status_ok(status))
             status = print_difference(&a, &before, &after);
         close_profile(&before);
@@ -251,6 +260,7 @@ static int run_diff(int argc, char **argv)
         done = status_ok(status) ? 0 : command_fail("profile diff", status);
     }
     array_free(&arguments);
+    array_free(&a.metadata);
     return done;
 }
 
@@ -330,34 +340,13 @@ static int run_export(int argc, char **argv)
     return done;
 }
 
-static const struct {
-    const char *name, *summary;
-    Verb *run;
-} actions[] = {
-    {"query", "sums by kernel, operation, phase, tile ...; tables or JSON", run_query},
-    {"render", "one self-contained HTML report", run_render},
-    {"diff", "two profiles compared", run_diff},
-    {"export", "a copy in the original's form", run_export},
-};
-
-static void print_actions(FILE *stream)
-{
-    fprintf(stream, "usage: ipu-stack profile ACTION ... (ACTION --help tells more)\n\n");
-    for (size_t i = 0; i < countof(actions); i++)
-        fprintf(stream, "  %-7s %s\n", actions[i].name, actions[i].summary);
-}
-
 int cmd_profile(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
-        print_actions(stdout);
-        return 0;
-    }
-    for (size_t i = 0; argc > 1 && i < countof(actions); i++)
-        if (strcmp(argv[1], actions[i].name) == 0)
-            return actions[i].run(argc - 1, argv + 1);
-    if (argc > 1)
-        fprintf(stderr, "ipu-stack profile: unknown action %s\n", argv[1]);
-    print_actions(stderr);
-    return 2;
+    static const VerbEntry actions[] = {
+        {"query", "sums by kernel, operation, phase, tile ...; tables or JSON", run_query, false},
+        {"render", "one self-contained HTML report", run_render, false},
+        {"diff", "two profiles compared", run_diff, false},
+        {"export", "a copy in the original's form", run_export, false},
+    };
+    return verb_group("profile", "ACTION", actions, countof(actions), argc, argv);
 }

@@ -59,6 +59,9 @@ static bool take_value(const Option *option, const char *value)
 
 int command_parse(const Command *command, int argc, char **argv, TextList *positional)
 {
+    const char *form = manual_form(argc, argv);
+    if (form)
+        return manual_command(command, argv[0], form);
     bool options_end = false;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
@@ -104,6 +107,44 @@ int command_parse(const Command *command, int argc, char **argv, TextList *posit
     if (positional->count > command->most)
         return usage_error(command, "unexpected argument %s", positional->items[command->most]);
     return -1;
+}
+
+static void print_group(FILE *stream, const char *group, const char *what, const VerbEntry *entries,
+                        size_t count)
+{
+    fprintf(stream, "usage: ipu-stack %s%s%s ... (%s --help tells more)\n\n", group,
+            *group ? " " : "", what, what);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stream, "  %-10s %s\n", entries[i].name, entries[i].summary);
+}
+
+static const char *lower_case(const char *what, char *out, size_t size)
+{
+    snprintf(out, size, "%s", what);
+    for (char *c = out; *c; c++)
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 'a' - 'A' : *c);
+    return out;
+}
+
+int verb_group(const char *group, const char *what, const VerbEntry *entries, size_t count,
+               int argc, char **argv)
+{
+    const char *form = manual_form(argc, argv);
+    if (form)
+        return manual_group(group, entries, count, form);
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        print_group(stdout, group, what, entries, count);
+        return 0;
+    }
+    for (size_t i = 0; argc > 1 && i < count; i++)
+        if (strcmp(argv[1], entries[i].name) == 0)
+            return entries[i].run(argc - 1, argv + 1);
+    char word[32];
+    if (argc > 1)
+        fprintf(stderr, "ipu-stack%s%s: unknown %s %s\n", *group ? " " : "", group,
+                lower_case(what, word, sizeof word), argv[1]);
+    print_group(stderr, group, what, entries, count);
+    return 2;
 }
 
 int command_fail(const char *verb, Status status)
