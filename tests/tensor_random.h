@@ -87,6 +87,14 @@ static inline TensorType random_type(Shape shape, uint8_t precision)
         f->tile_count = f->replicas;
         for (uint32_t i = 0; i < f->axis_count; i++)
             f->tile_count *= f->axes[i].partitions;
+        if (random_below(3) == 0) {
+            static const uint32_t grains[] = {0, 4, 8, 32, 64, 512};
+            f->shares = 1 + random_below(7);
+            f->share_grain = pick(grains, countof(grains));
+            f->share_every = random_below(f->shares + 1);
+            f->share_stride = random_below(2) ? f->tile_count : 0;
+            f->tile_count *= f->shares;
+        }
         if (!status_discard(type_check(&type)))
             return type;
     }
@@ -159,6 +167,27 @@ static inline uint64_t flat_index(const Shape *shape, const uint32_t *index)
     return flat;
 }
 
+/* The bytes of its block that a share has: filled shares take whole grains in turn, one more each
+ * as long as there are more of them. */
+static inline void sheet_share(const Format *f, uint64_t block_bytes, uint32_t share,
+                               uint64_t *start, uint64_t *end)
+{
+    uint64_t grain = f->share_grain ? f->share_grain : 4, at = 0;
+    uint32_t every = f->share_every ? f->share_every : 1;
+    uint64_t grains = (block_bytes + grain - 1) / grain, filled = 0;
+    for (uint32_t i = 0; i < f->shares; i += every)
+        filled++;
+    *start = *end = 0;
+    for (uint32_t i = 0, j = 0; i < f->shares; i += every, j++) {
+        uint64_t take = (grains / filled + (j < grains % filled)) * grain;
+        if (i == share) {
+            *start = at;
+            *end = at + take < block_bytes ? at + take : block_bytes;
+        }
+        at += take;
+    }
+}
+
 /* The shard that holds an element, and its byte offset, by search. Checks that it is the only one.
  */
 static inline uint64_t find_element(const TensorType *type, const uint32_t *index, uint32_t *shard)
@@ -176,10 +205,21 @@ static inline uint64_t find_element(const TensorType *type, const uint32_t *inde
             inside = inside && index[a] >= region.start[a] && index[a] < region.logical_end[a];
         if (!inside)
             continue;
+        uint64_t in_block = linear
+                                ? (flat - region.start[0]) * precision_bytes(type->format.precision)
+                                : sheet_offset(type, &region, index);
+        if (type->format.shares > 1) {
+            uint64_t bytes = precision_bytes(type->format.precision), start, end;
+            for (uint32_t a = 0; a < region.rank; a++)
+                bytes *= region.physical_end[a] - region.start[a];
+            sheet_share(&type->format, bytes, s % type->format.shares, &start, &end);
+            if (in_block < start || in_block >= end)
+                continue;
+            in_block -= start;
+        }
         found++;
         *shard = s;
-        offset = linear ? (flat - region.start[0]) * precision_bytes(type->format.precision)
-                        : sheet_offset(type, &region, index);
+        offset = in_block;
     }
     assert_int_equal(found, 1);
     return offset;

@@ -77,26 +77,23 @@ static void check_packing(const TensorType *type)
     for (uint64_t i = 0; i < bytes; i++)
         logical[i] = (uint8_t)(1 + random_below(255)); /* never zero: padding is told apart */
     for (uint32_t s = 0; s < type_shard_count(type); s++) {
-        uint64_t count = type_shard_bytes(type, s), set = 0, logical_count = element;
+        uint64_t count = type_shard_bytes(type, s), set = 0, logical_count = 0;
         uint8_t *packed = malloc(count + 1);
         memset(packed, 0xee, count + 1);
         type_pack_shard(type, s, logical, packed);
         assert_int_equal(packed[count], 0xee);
-        Region region;
-        if (!type_shard_region(type, s, &region))
-            logical_count = 0;
-        for (uint32_t a = 0; a < region.rank; a++)
-            logical_count *= region.logical_end[a] - region.start[a];
         for (uint64_t i = 0; i < count; i++)
             set += packed[i] != 0;
-        assert_int_equal(set, logical_count);
         uint32_t index[MAX_RANK] = {0};
         do {
             uint64_t offset = find_element(type, index, &shard);
-            if (shard == s)
-                assert_memory_equal(packed + offset,
-                                    logical + flat_index(&type->shape, index) * element, element);
+            if (shard != s)
+                continue;
+            assert_memory_equal(packed + offset,
+                                logical + flat_index(&type->shape, index) * element, element);
+            logical_count += element;
         } while (next_index(&type->shape, index));
+        assert_int_equal(set, logical_count);
         type_unpack_shard(type, s, packed, back);
         free(packed);
     }
@@ -174,6 +171,44 @@ static void known_cases(void **state)
     assert_ok(type_check(&result));
     assert_int_equal(type_tile_of_shard(&result, 0, 1), 9);
     assert_int_equal(type_tile_of_shard(&result, 9, 0), 27);
+}
+
+/* A left operand of three panels of five rows on six tiles, held once: by all of them, or by every
+ * other one. */
+static void shares(void **state)
+{
+    (void)state;
+    TensorType held = {{2, {5, 48}},
+                       {.order = {ORDER_LEFT},
+                        .first_tile = 8,
+                        .tile_count = 6,
+                        .replicas = 1,
+                        .shares = 6,
+                        .share_grain = 32,
+                        .share_stride = 1}};
+    assert_ok(type_check(&held));
+    static const uint32_t all[] = {96, 96, 96, 64, 64, 64}; /* 15 rows of panels */
+    for (uint32_t t = 0, at = 0; t < 6; at += all[t++]) {
+        assert_int_equal(type_shard_of_tile(&held, 8 + t), t);
+        assert_int_equal(type_shard_bytes(&held, t), all[t]);
+        assert_int_equal(type_share_offset(&held, t), at);
+    }
+    held.format.share_every = 2;
+    assert_ok(type_check(&held));
+    for (uint32_t t = 0; t < 6; t++)
+        assert_int_equal(type_shard_bytes(&held, t), t % 2 ? 0 : 160);
+    assert_int_equal(type_share_offset(&held, 4), 320);
+    Format blocks = format_blocks(&held.format);
+    assert_int_equal(blocks.replicas, 6);
+    Text text = {0};
+    format_print(&text, &held.format);
+    assert_string_equal(text_string(&text), "f16 left []/6 by 32 every 2 ts1 standard @8");
+    text_free(&text);
+    held.format.share_every = 7;
+    assert_true(status_discard(type_check(&held)));
+    held.format.share_every = 1;
+    held.format.share_grain = 6; /* no whole words */
+    assert_true(status_discard(type_check(&held)));
 }
 
 static void refused(void **state)
@@ -310,8 +345,8 @@ static void codecs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_types),  cmocka_unit_test(known_cases), cmocka_unit_test(refused),
-        cmocka_unit_test(json_and_text), cmocka_unit_test(codecs),
+        cmocka_unit_test(random_types), cmocka_unit_test(known_cases),   cmocka_unit_test(shares),
+        cmocka_unit_test(refused),      cmocka_unit_test(json_and_text), cmocka_unit_test(codecs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ static void side_add_axis(Side *side, const TensorType *type, uint32_t axis, boo
     out->pieces = xmalloc(array_bytes(out->piece_count, sizeof *out->pieces));
     for (uint32_t c = 0; c < out->piece_count; c++) {
         if (linear)
-            shard_pieces(type, c, &out->pieces[c]);
+            block_pieces(type, c, &out->pieces[c]);
         else
             out->pieces[c] = axis_piece(type->shape.extent[axis], tiling, c);
     }

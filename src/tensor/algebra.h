@@ -129,9 +129,10 @@ void add_stages(Walk *walk, uint32_t which, const Side *side, const AxisPiece *p
 /* Cuts a box into pieces that are affine on both sides and hands them to the sink. */
 void resolve_box(Walk *walk, const Algebra *algebra, const AtomBox *box,
                  const AxisPiece *const pieces[SIDES]);
-/* Resolves everything that one destination shard reads; *source_shard says whose turn it is. */
-void walk_shard(Finder *finder, uint32_t shard, PieceSink *sink, void *context,
-                uint32_t *source_shard);
+/* Resolves everything that one destination block reads; *source_block says whose turn it is. The
+ * algebra knows blocks only: runs.c cuts them into shares. */
+void walk_block(Finder *finder, uint32_t block, PieceSink *sink, void *context,
+                uint32_t *source_block);
 
 typedef struct Strided { /* a piece as bytes and counts, dimensions ascending in the destination */
     uint64_t bytes;

@@ -41,7 +41,18 @@ static inline bool type_is_linear(const TensorType *type)
 /* The tiling of tensor axis `axis`, NULL when it is held whole. */
 const AxisTiling *format_axis(const Format *format, uint32_t axis);
 
-/* Physical extents and starts of a shard; linear types give one axis. Returns the axis count. */
-uint32_t shard_pieces(const TensorType *type, uint32_t shard, AxisPiece *out);
+/* Physical extents and starts of a block; linear types give one axis. Returns the axis count.
+ * Without shares a block is a shard. */
+uint32_t block_pieces(const TensorType *type, uint32_t block, AxisPiece *out);
+uint64_t block_bytes(const TensorType *type, uint32_t block);
+
+/* ---- shares (shares.c) ---- */
+typedef struct ByteSpan {
+    uint64_t start, end;
+} ByteSpan;
+/* The bytes of its block that a shard has. */
+ByteSpan share_span(const TensorType *type, uint32_t shard);
+/* The share in which a byte of the block lies. */
+uint32_t share_at(const TensorType *type, uint64_t bytes_of_block, uint64_t offset);
 
 #endif

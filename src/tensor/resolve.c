@@ -219,18 +219,18 @@ void piece_strided(const Piece *piece, uint64_t element, Strided *out)
     fuse(out);
 }
 
-void walk_shard(Finder *finder, uint32_t shard, PieceSink *sink, void *context,
-                uint32_t *source_shard)
+void walk_block(Finder *finder, uint32_t block, PieceSink *sink, void *context,
+                uint32_t *source_block)
 {
     const Algebra *algebra = finder->algebra;
     AxisPiece pieces[MAX_RANK];
-    shard_pieces(algebra->sides[DESTINATION].type, shard, pieces);
+    block_pieces(algebra->sides[DESTINATION].type, block, pieces);
     find_meetings(finder, pieces);
     Walk walk = {.sink = sink, .context = context};
     for (size_t i = 0; i < finder->meetings.count; i++) {
         const Meeting *meeting = &finder->meetings.items[i];
         const AxisPiece *const both[SIDES] = {meeting->pieces, pieces};
-        *source_shard = meeting->source_shard;
+        *source_block = meeting->source_shard;
         walk.stage_count = 0;
         add_stages(&walk, DESTINATION, &algebra->sides[DESTINATION], pieces);
         add_stages(&walk, SOURCE, &algebra->sides[SOURCE], meeting->pieces);

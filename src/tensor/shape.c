@@ -64,12 +64,21 @@ static bool order_has_blocks(const Order *order)
     return order->kind == ORDER_BLOCK_MAJOR || order->kind == ORDER_TRANSPOSED_BLOCK_MAJOR;
 }
 
+static bool shares_equal(const Format *a, const Format *b)
+{
+    if (format_shares(a) != format_shares(b))
+        return false;
+    return format_shares(a) == 1 || (max_u32(a->share_grain, 4) == max_u32(b->share_grain, 4) &&
+                                     max_u32(a->share_every, 1) == max_u32(b->share_every, 1) &&
+                                     a->share_stride == b->share_stride);
+}
+
 bool format_equal(const Format *a, const Format *b)
 {
     if (a->precision.kind != b->precision.kind || a->order.kind != b->order.kind ||
         a->memory_class != b->memory_class || a->first_tile != b->first_tile ||
         a->tile_count != b->tile_count || a->replicas != b->replicas ||
-        a->axis_count != b->axis_count)
+        a->axis_count != b->axis_count || !shares_equal(a, b))
         return false;
     if (a->precision.kind == F8F143 && a->precision.scale != b->precision.scale)
         return false;
@@ -134,6 +143,13 @@ void format_print(Text *text, const Format *format)
         axis_print(text, &format->axes[i]);
     }
     text_append(text, "]");
+    if (format->shares > 1) {
+        text_printf(text, "/%u by %u", format->shares, max_u32(format->share_grain, 4));
+        if (format->share_every > 1)
+            text_printf(text, " every %u", format->share_every);
+        if (format->share_stride)
+            text_printf(text, " ts%u", format->share_stride);
+    }
     if (format->replicas != 1)
         text_printf(text, " x%u", format->replicas);
     text_printf(text, " %s @%u", NAME(memory_names, format->memory_class), format->first_tile);
@@ -186,6 +202,12 @@ json_t *format_to_json(const Format *format)
     for (uint32_t i = 0; i < format->axis_count; i++)
         json_array_append_new(axes, axis_to_json(&format->axes[i]));
     json_object_set_new(object, "axes", axes);
+    if (format->shares > 1) {
+        json_object_set_new(object, "shares", json_integer(format->shares));
+        set_unless(object, "shareGrain", max_u32(format->share_grain, 4), 4);
+        set_unless(object, "shareEvery", max_u32(format->share_every, 1), 1);
+        set_unless(object, "shareStride", format->share_stride, 0);
+    }
     return object;
 }
 
@@ -239,7 +261,7 @@ static Status read_axes(const JsonPlace *place, Format *format)
 {
     JsonPlace axes, item;
     size_t count;
-    uint64_t tiles = format->replicas;
+    uint64_t tiles = (uint64_t)format->replicas * format_shares(format);
     TRY(json_member(place, "axes", &axes));
     TRY(json_count(&axes, &count));
     if (count > MAX_TILED_AXES)
@@ -259,9 +281,9 @@ static Status read_axes(const JsonPlace *place, Format *format)
 
 Status format_from_json(const JsonPlace *place, Format *out)
 {
-    static const char *const keys[] = {"precision",   "scale",  "order",     "rowBlock",
-                                       "columnBlock", "memory", "firstTile", "replicas",
-                                       "axes",        NULL};
+    static const char *const keys[] = {
+        "precision", "scale", "order",  "rowBlock",   "columnBlock", "memory",      "firstTile",
+        "replicas",  "axes",  "shares", "shareGrain", "shareEvery",  "shareStride", NULL};
     *out = (Format){0};
     Format format = {0};
     TRY(json_only(place, keys));
@@ -283,6 +305,10 @@ Status format_from_json(const JsonPlace *place, Format *out)
     }
     TRY(json_u32(place, "firstTile", 0, 1u << 20, &format.first_tile));
     TRY(json_u32(place, "replicas", 1, 1u << 20, &format.replicas));
+    TRY(read_optional(place, "shares", 0, &format.shares));
+    TRY(read_optional(place, "shareGrain", 0, &format.share_grain));
+    TRY(read_optional(place, "shareEvery", 0, &format.share_every));
+    TRY(read_optional(place, "shareStride", 0, &format.share_stride));
     TRY(read_axes(place, &format));
     *out = format;
     return STATUS_OK;

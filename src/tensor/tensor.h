@@ -64,10 +64,16 @@ typedef struct Format {
     Order order;
     uint8_t memory_class; /* MemoryClass */
     uint32_t first_tile;  /* logical tile of index 0 */
-    uint32_t tile_count;  /* = replicas * product of partitions */
+    uint32_t tile_count;  /* = replicas * shares * product of partitions */
     uint32_t replicas;    /* copies of every shard */
     uint8_t axis_count;
     AxisTiling axes[MAX_TILED_AXES];
+    uint32_t shares;      /* above 1: what the axes make is a block, and its shards are this many
+                             runs of its bytes, in its own order, equal up to share_grain bytes */
+    uint32_t share_grain; /* a multiple of 4; 0: 4 */
+    uint32_t
+        share_every; /* n > 1: only shares 0, n, 2 n .. have bytes, the tiles between have none */
+    uint32_t share_stride; /* in tiles; 0: implicit, before the implicit axes */
 } Format;
 
 typedef struct TensorType {
@@ -91,9 +97,18 @@ Format format_on_one_tile(Precision precision, uint32_t tile); /* row-major, unt
 /* Checks all rules of amp-kernels.md 4.2 and the order's divisibility. The message tells. */
 Status type_check(const TensorType *type);
 
-/* Shards are numbered by their coordinates, replicas left out, the first listed axis the fastest:
- * 0 .. shard_count-1. All functions below expect a type that passes type_check. */
+/* Shards are numbered by their coordinates, replicas left out, first the share, then the axes as
+ * they are listed, each slower than the one before: 0 .. shard_count-1. All functions below expect
+ * a type that passes type_check. */
 uint32_t type_shard_count(const TensorType *type);
+static inline uint32_t format_shares(const Format *format)
+{
+    return format->shares > 1 ? format->shares : 1;
+}
+/* Where a share starts in its block; 0 without shares. */
+uint64_t type_share_offset(const TensorType *type, uint32_t shard);
+/* The format of which this one's shards are shares: one block on every tile that holds a share. */
+Format format_blocks(const Format *format);
 /* The shard that a logical tile holds, or -1. */
 int32_t type_shard_of_tile(const TensorType *type, uint32_t tile);
 /* The replica-th tile that holds the shard. */
@@ -101,14 +116,14 @@ uint32_t type_tile_of_shard(const TensorType *type, uint32_t shard, uint32_t rep
 /* All of them at once: tiles[shard * replicas + replica], tile_count entries. */
 void type_tiles(const TensorType *type, uint32_t *tiles);
 /* False when the shard is empty (nothing logical in it). AXIS_LINEAR tensors give rank 1: a range
- * of the flattened tensor. */
+ * of the flattened tensor. A share gives the region of its block. */
 bool type_shard_region(const TensorType *type, uint32_t shard, Region *out);
 /* Physical bytes; 0 without blocks. A shard that lies wholly in the padding has bytes and is empty.
  */
 uint64_t type_shard_bytes(const TensorType *type, uint32_t shard);
 uint64_t type_max_shard_bytes(const TensorType *type);
-/* Physical extents of a shard as kernels see them: outer (product of leading axes), rows, columns
- */
+/* Physical extents of a shard as kernels see them: outer (product of leading axes), rows, columns.
+ * A share is one row. */
 void type_shard_matrix(const TensorType *type, uint32_t shard, uint32_t *outer, uint32_t *rows,
                        uint32_t *columns);
 /* Byte offset of the element in the shard; index is global and logical. */
@@ -169,7 +184,8 @@ void type_unpack_shard(const TensorType *type, uint32_t shard, const uint8_t *by
 
 /* "f16 left [S0/4 b2; S1/9 b16 pad] x2 interleaved @0", the form used in dumps (S: axis from the
  * start / partitions, g groups, b block, pm pad multiple, sm shard multiple, p parts x their block,
- * ts tile stride, x replicas, @ first tile); and JSON. */
+ * ts tile stride, x replicas, @ first tile; "/9 by 64 every 6 ts1" behind the axes: shares); and
+ * JSON. */
 void format_print(Text *text, const Format *format);
 void shape_print(Text *text, const Shape *shape); /* "1x4x144" */
 json_t *format_to_json(const Format *format);

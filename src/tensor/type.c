@@ -4,17 +4,17 @@
  * tile holds it is another mixed radix, of the same coordinates and the replica (TileMap). */
 #include "tensor/internal.h"
 
-enum { REPLICA = -1, MAX_TILE_DIGITS = 2 * MAX_TILED_AXES + 1 };
+enum { REPLICA = -1, SHARE = MAX_TILED_AXES, MAX_TILE_DIGITS = 2 * MAX_TILED_AXES + 3 };
 #define MAX_SHARD_BYTES ((uint64_t)1 << 30) /* runs keep offsets in 32 bits, steps in 31 */
 #define MAX_TENSOR_BYTES ((uint64_t)1 << 40)
 
 typedef struct TileDigit {
     uint32_t stride, extent;
-    int32_t axis; /* index in format.axes, or REPLICA */
+    int32_t axis; /* index in format.axes, SHARE or REPLICA */
 } TileDigit;
 
 typedef struct TileMap {
-    uint32_t stride[MAX_TILED_AXES];
+    uint32_t stride[MAX_TILED_AXES + 1]; /* the share's last */
     TileDigit digits[MAX_TILE_DIGITS];
     uint32_t digit_count;
     bool regular; /* the digits are a closed mixed radix: no holes, no overlap */
@@ -92,53 +92,72 @@ static AxisPiece linear_piece(const TensorType *type, uint32_t coordinate)
     return (AxisPiece){first * grain, end * grain, end * grain};
 }
 
+/* Stride and number of pieces of an axis, or of the shares. */
+static uint32_t digit_stride(const Format *format, uint32_t i)
+{
+    return i == SHARE ? format->share_stride : format->axes[i].stride;
+}
+
+static uint32_t digit_extent(const Format *format, uint32_t i)
+{
+    return i == SHARE ? format_shares(format) : format->axes[i].partitions;
+}
+
+/* Those with a stride, the smallest first. */
+static uint32_t explicit_digits(const Format *format, uint32_t order[MAX_TILED_AXES + 1])
+{
+    uint32_t count = 0;
+    for (uint32_t n = 0; n <= format->axis_count; n++) {
+        uint32_t i = n < format->axis_count ? n : SHARE, at = count;
+        uint32_t stride = digit_stride(format, i);
+        if (!stride)
+            continue;
+        for (; at > 0 && digit_stride(format, order[at - 1]) > stride; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+        count++;
+    }
+    return count;
+}
+
 /* Tile strides by seeds.md B.1 rule 6: replicas fill the gaps below explicit strides, then what is
- * left of them, then the axes without a stride in list order. */
+ * left of them, then what has no stride: shares, then axes in list order. */
 static TileMap tile_map(const Format *format)
 {
     TileMap map = {.regular = true};
-    uint32_t order[MAX_TILED_AXES], explicit_count = 0;
-    for (uint32_t i = 0; i < format->axis_count; i++) {
-        uint32_t stride = format->axes[i].stride, at = explicit_count;
-        if (!stride)
-            continue;
-        for (; at > 0 && format->axes[order[at - 1]].stride > stride; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-        explicit_count++;
-    }
+    uint32_t order[MAX_TILED_AXES + 1], explicit_count = explicit_digits(format, order);
     uint32_t product = 1, replicas = format->replicas;
     for (uint32_t k = 0; k < explicit_count; k++) {
-        const AxisTiling *axis = &format->axes[order[k]];
-        map.stride[order[k]] = axis->stride;
-        if (axis->partitions == 1)
+        uint32_t stride = digit_stride(format, order[k]), extent = digit_extent(format, order[k]);
+        map.stride[order[k]] = stride;
+        if (extent == 1)
             continue;
-        uint32_t gap = axis->stride / product;
-        if (axis->stride % product || replicas % max_u32(gap, 1) || !gap) {
+        uint32_t gap = stride / product;
+        if (stride % product || replicas % max_u32(gap, 1) || !gap) {
             map.regular = false;
             continue;
         }
         if (gap > 1)
             map.digits[map.digit_count++] = (TileDigit){product, gap, REPLICA};
         replicas /= gap;
-        map.digits[map.digit_count++] = (TileDigit){axis->stride, axis->partitions, (int)order[k]};
-        product = axis->stride * axis->partitions;
+        map.digits[map.digit_count++] = (TileDigit){stride, extent, (int)order[k]};
+        product = stride * extent;
     }
     if (replicas > 1)
         map.digits[map.digit_count++] = (TileDigit){product, replicas, REPLICA};
     product *= replicas;
     if (!map.regular) /* amp-kernels.md 4.2 rule 6, whatever the strides before it */
         product = format->replicas;
-    for (uint32_t i = 0; i < format->axis_count; i++) {
-        const AxisTiling *axis = &format->axes[i];
-        if (axis->stride && !map.regular)
-            product *= axis->partitions;
-        if (axis->stride)
+    for (uint32_t n = 0; n <= format->axis_count; n++) {
+        uint32_t i = n ? n - 1 : SHARE;
+        if (digit_stride(format, i) && !map.regular)
+            product *= digit_extent(format, i);
+        if (digit_stride(format, i))
             continue;
         map.stride[i] = product;
         if (map.regular)
-            map.digits[map.digit_count++] = (TileDigit){product, axis->partitions, (int)i};
-        product *= axis->partitions;
+            map.digits[map.digit_count++] = (TileDigit){product, digit_extent(format, i), (int)i};
+        product *= digit_extent(format, i);
     }
     return map;
 }
@@ -146,7 +165,7 @@ static TileMap tile_map(const Format *format)
 /* Shard that the index-th tile of the format holds. */
 static uint32_t map_shard(const Format *format, const TileMap *map, uint32_t index)
 {
-    uint32_t shard = 0, weight = 1;
+    uint32_t weight = format_shares(format), shard = index / map->stride[SHARE] % weight;
     for (uint32_t i = 0; i < format->axis_count; i++) {
         shard += index / map->stride[i] % format->axes[i].partitions * weight;
         weight *= format->axes[i].partitions;
@@ -156,7 +175,7 @@ static uint32_t map_shard(const Format *format, const TileMap *map, uint32_t ind
 
 uint32_t type_shard_count(const TensorType *type)
 {
-    uint32_t count = 1;
+    uint32_t count = format_shares(&type->format);
     for (uint32_t i = 0; i < type->format.axis_count; i++)
         count *= type->format.axes[i].partitions;
     return count;
@@ -181,7 +200,9 @@ uint32_t type_tile_of_shard(const TensorType *type, uint32_t shard, uint32_t rep
                 return format->first_tile + t;
         return format->first_tile;
     }
-    uint32_t coordinates[MAX_TILED_AXES], tile = format->first_tile;
+    uint32_t coordinates[MAX_TILED_AXES + 1], tile = format->first_tile;
+    coordinates[SHARE] = shard % format_shares(format);
+    shard /= format_shares(format);
     for (uint32_t i = 0; i < format->axis_count; i++) {
         coordinates[i] = shard % format->axes[i].partitions;
         shard /= format->axes[i].partitions;
@@ -211,10 +232,10 @@ void type_tiles(const TensorType *type, uint32_t *tiles)
     free(next);
 }
 
-uint32_t shard_pieces(const TensorType *type, uint32_t shard, AxisPiece *out)
+uint32_t block_pieces(const TensorType *type, uint32_t block, AxisPiece *out)
 {
     if (type_is_linear(type)) {
-        out[0] = linear_piece(type, shard);
+        out[0] = linear_piece(type, block);
         return 1;
     }
     for (uint32_t a = 0; a < type->shape.rank; a++)
@@ -222,8 +243,8 @@ uint32_t shard_pieces(const TensorType *type, uint32_t shard, AxisPiece *out)
     for (uint32_t i = 0; i < type->format.axis_count; i++) {
         const AxisTiling *tiling = &type->format.axes[i];
         out[tiling->axis] =
-            axis_piece(type->shape.extent[tiling->axis], tiling, shard % tiling->partitions);
-        shard /= tiling->partitions;
+            axis_piece(type->shape.extent[tiling->axis], tiling, block % tiling->partitions);
+        block /= tiling->partitions;
     }
     return type->shape.rank;
 }
@@ -231,8 +252,8 @@ uint32_t shard_pieces(const TensorType *type, uint32_t shard, AxisPiece *out)
 bool type_shard_region(const TensorType *type, uint32_t shard, Region *out)
 {
     AxisPiece pieces[MAX_RANK];
-    bool any = true;
-    *out = (Region){.rank = shard_pieces(type, shard, pieces)};
+    bool any = type->format.shares < 2 || type_shard_bytes(type, shard) > 0;
+    *out = (Region){.rank = block_pieces(type, shard / format_shares(&type->format), pieces)};
     for (uint32_t a = 0; a < out->rank; a++) {
         out->start[a] = pieces[a].start;
         out->logical_end[a] = pieces[a].logical_end;
@@ -242,27 +263,34 @@ bool type_shard_region(const TensorType *type, uint32_t shard, Region *out)
     return any;
 }
 
-uint64_t type_shard_bytes(const TensorType *type, uint32_t shard)
+uint64_t block_bytes(const TensorType *type, uint32_t block)
 {
     AxisPiece pieces[MAX_RANK];
     uint64_t bytes = precision_bytes(type->format.precision);
-    uint32_t axes = shard_pieces(type, shard, pieces);
+    uint32_t axes = block_pieces(type, block, pieces);
     for (uint32_t a = 0; a < axes; a++)
         bytes *= pieces[a].physical_end - pieces[a].start;
     return bytes;
 }
 
-/* The first piece of an axis is never smaller than another, and all axes have one. */
+uint64_t type_shard_bytes(const TensorType *type, uint32_t shard)
+{
+    ByteSpan span = share_span(type, shard);
+    return span.end - span.start;
+}
+
+/* The first piece of an axis is never smaller than another, and all axes have one; nor is the first
+ * share. */
 uint64_t type_max_shard_bytes(const TensorType *type)
 {
     return type_shard_bytes(type, 0);
 }
 
-void type_shard_matrix(const TensorType *type, uint32_t shard, uint32_t *outer, uint32_t *rows,
-                       uint32_t *columns)
+static void block_matrix(const TensorType *type, uint32_t block, uint32_t *outer, uint32_t *rows,
+                         uint32_t *columns)
 {
     AxisPiece pieces[MAX_RANK];
-    uint32_t axes = shard_pieces(type, shard, pieces);
+    uint32_t axes = block_pieces(type, block, pieces);
     *outer = *rows = 1;
     *columns = pieces[axes - 1].physical_end - pieces[axes - 1].start;
     if (axes > 1)
@@ -271,11 +299,23 @@ void type_shard_matrix(const TensorType *type, uint32_t shard, uint32_t *outer, 
         *outer *= pieces[a].physical_end - pieces[a].start;
 }
 
+void type_shard_matrix(const TensorType *type, uint32_t shard, uint32_t *outer, uint32_t *rows,
+                       uint32_t *columns)
+{
+    if (type->format.shares < 2) {
+        block_matrix(type, shard, outer, rows, columns);
+        return;
+    }
+    *outer = *rows = 1;
+    *columns = (uint32_t)type_shard_bytes(type, shard) / precision_bytes(type->format.precision);
+}
+
 uint64_t type_offset(const TensorType *type, uint32_t shard, const uint32_t *index)
 {
     AxisPiece pieces[MAX_RANK];
     uint64_t bytes = precision_bytes(type->format.precision);
-    uint32_t axes = shard_pieces(type, shard, pieces), physical[MAX_RANK];
+    uint32_t block = shard / format_shares(&type->format), physical[MAX_RANK];
+    uint32_t axes = block_pieces(type, block, pieces);
     if (type_is_linear(type)) {
         uint64_t flat = 0;
         for (uint32_t a = 0; a < type->shape.rank; a++)
@@ -289,7 +329,7 @@ uint64_t type_offset(const TensorType *type, uint32_t shard, const uint32_t *ind
     uint64_t offset = 0;
     for (uint32_t a = 0; a < axes; a++)
         offset += digits_offset(&digits[a], index[a] - pieces[a].start);
-    return offset * bytes;
+    return offset * bytes - type_share_offset(type, shard);
 }
 
 /* ---- checks ---- */
@@ -357,7 +397,7 @@ static Status check_axis(const TensorType *type, const AxisTiling *tiling)
 static Status check_tiles(const TensorType *type)
 {
     const Format *format = &type->format;
-    uint64_t product = format->replicas;
+    uint64_t product = (uint64_t)format->replicas * format_shares(format);
     for (uint32_t i = 0; i < format->axis_count; i++) {
         if (!format->axes[i].partitions)
             return status_error("an axis has no partitions");
@@ -369,10 +409,16 @@ static Status check_tiles(const TensorType *type)
                 return status_error("axis %u is named twice", format->axes[i].axis);
     }
     if (!format->replicas || !format->tile_count || product != format->tile_count)
-        return status_error("replicas times partitions are %llu, the tile count is %u",
+        return status_error("replicas, shares and partitions make %llu, the tile count is %u",
                             (unsigned long long)product, format->tile_count);
     if (format->first_tile > 1u << 20)
         return status_error("first tile %u", format->first_tile);
+    if (format->shares > 1u << 20 || format->share_grain % 4 || format->share_grain > 1u << 20 ||
+        format->share_every > format_shares(format))
+        return status_error("%u shares of %u bytes, every %u", format->shares, format->share_grain,
+                            format->share_every);
+    if (format->shares > 1 && type_is_linear(type))
+        return status_error("a linear axis has no shares");
 
     TileMap map = tile_map(format);
     if (map.regular)
@@ -446,11 +492,11 @@ static Status check_shards(const TensorType *type)
         }
         if (again)
             continue;
-        type_shard_matrix(type, shard, &outer, &rows, &columns);
+        block_matrix(type, shard, &outer, &rows, &columns);
         TRY(check_order(format, rows, columns));
     }
     AxisPiece pieces[MAX_RANK];
-    uint32_t axes = shard_pieces(type, 0, pieces);
+    uint32_t axes = block_pieces(type, 0, pieces);
     uint64_t bytes = precision_bytes(format->precision);
     for (uint32_t a = 0; a < axes; a++) {
         bytes *= pieces[a].physical_end - pieces[a].start;
