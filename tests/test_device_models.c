@@ -15,11 +15,12 @@ typedef struct Machinery { /* one graph, compiled and booted */
     TestData data;
 } Machinery;
 
-static void machinery_open(Machinery *m, const Graph *graph, uint32_t tiles, unsigned threads)
+static void machinery_open(Machinery *m, const Graph *graph, const PlanOptions *plan,
+                           const Tensors *weights, unsigned threads)
 {
     memset(m, 0, sizeof *m);
     Pool *pool = pool_create(threads);
-    CompileOptions options = {.plan = {.tiles = tiles, .precision = {.kind = F16}, .pairs = true}};
+    CompileOptions options = {.plan = *plan, .weights = weights};
     assert_ok(compile(graph, &options, pool, STAGE_PACKAGE, &m->compilation));
     pool_destroy(pool);
     DeviceOptions device = {.device = "sim", .threads = threads};
@@ -42,8 +43,9 @@ static float *to_floats(const double *data, size_t count)
     return floats;
 }
 
-/* Writes all parameters, calls with all inputs; out has one array per graph output. */
-static void machinery_call(Machinery *m, const Graph *graph, float **out)
+/* Writes all parameters unless they are in the package, calls with all inputs; out has one array
+ * per graph output. */
+static void machinery_call(Machinery *m, const Graph *graph, bool baked, float **out)
 {
     DeviceTensor inputs[8], outputs[8];
     size_t input_count = 0;
@@ -54,7 +56,8 @@ static void machinery_call(Machinery *m, const Graph *graph, float **out)
         size_t n = (size_t)shape_elements(&value->shape);
         float *floats = to_floats(test_data_find(&m->data, value->name), n);
         if (value->kind == VALUE_PARAMETER) {
-            assert_ok(device_write_weight(m->device, value->name, floats, n));
+            if (!baked)
+                assert_ok(device_write_weight(m->device, value->name, floats, n));
             free(floats);
         } else {
             inputs[input_count++] = (DeviceTensor){value->name, floats, n};
@@ -97,20 +100,20 @@ static void check_price(double priced, uint64_t cycles)
     assert_true(fabs(priced - (double)cycles) <= 0.01 * (double)cycles + 25);
 }
 
-static void check_graph_on_device(const Graph *graph, uint32_t tiles, double limit)
+static void check_plan_on_device(const Graph *graph, const PlanOptions *plan, double limit)
 {
     Machinery one, two;
     float *first[8], *second[8], *again[8];
-    machinery_open(&one, graph, tiles, 1);
-    machinery_call(&one, graph, first);
+    machinery_open(&one, graph, plan, NULL, 1);
+    machinery_call(&one, graph, false, first);
     uint64_t cycles = device_last_run(one.device)->cycles;
     check_numbers(graph, &one.data, first, limit);
     check_price(one.compilation.price.cycles, cycles);
-    machinery_call(&one, graph, again);
+    machinery_call(&one, graph, false, again);
     assert_int_equal(device_last_run(one.device)->cycles, cycles);
 
-    machinery_open(&two, graph, tiles, 2);
-    machinery_call(&two, graph, second);
+    machinery_open(&two, graph, plan, NULL, 2);
+    machinery_call(&two, graph, false, second);
     assert_int_equal(device_last_run(two.device)->cycles, cycles);
     Bytes a, b;
     assert_ok(package_encode(&one.compilation.package, &a));
@@ -130,6 +133,12 @@ static void check_graph_on_device(const Graph *graph, uint32_t tiles, double lim
     }
     machinery_close(&one);
     machinery_close(&two);
+}
+
+static void check_graph_on_device(const Graph *graph, uint32_t tiles, double limit)
+{
+    PlanOptions plan = {.tiles = tiles, .precision = {.kind = F16}, .pairs = true};
+    check_plan_on_device(graph, &plan, limit);
 }
 
 static Shape matrix(uint32_t rows, uint32_t columns)
@@ -214,12 +223,83 @@ static void repeat_with_sequences(void **state)
     arena_free(&arena);
 }
 
+/* The parameters of the test data as a file has them. */
+static Tensors weights_of(const Graph *graph, TestData *data)
+{
+    Tensors weights = {0};
+    weights.entries = xcalloc(graph->values.count, sizeof *weights.entries);
+    for (uint32_t v = 0; v < graph->values.count; v++) {
+        const Value *value = &graph->values.items[v];
+        if (value->kind != VALUE_PARAMETER)
+            continue;
+        size_t n = (size_t)shape_elements(&value->shape);
+        float *floats = to_floats(test_data_find(data, value->name), n);
+        uint64_t bytes = n * sizeof *floats;
+        weights.entries[weights.count++] =
+            (TensorEntry){.name = value->name,
+                          .dtype = "F32",
+                          .shape = value->shape,
+                          .data = arena_copy(&weights.arena, floats, bytes, 8),
+                          .bytes = bytes};
+        free(floats);
+    }
+    return weights;
+}
+
+/* Parameters and input held once, in shares on the tiles that want them: the left operand's stay in
+ * its buffer, which lives on from call to call. The same with the parameters in the package. */
+static void stored_in_shares(void **state)
+{
+    (void)state;
+    Arena arena = {0};
+    Graph graph;
+    graph_init(&graph, &arena);
+    ValueId x = graph_input(&graph, "x", matrix(250, 256));
+    ValueId w = graph_parameter(&graph, "w", matrix(256, 1008));
+    ValueId v = graph_parameter(&graph, "v", matrix(1008, 200));
+    assert_ok(graph_gemm(&graph, "first", x, w, false, &x));
+    assert_ok(graph_gelu(&graph, "gelu", x, &x));
+    assert_ok(graph_gemm(&graph, "second", x, v, false, &x));
+    assert_ok(graph_output(&graph, "y", x));
+    for (uint32_t rows = 0; rows < 2; rows++) {
+        PlanOptions plan = {.tiles = 64,
+                            .precision = {.kind = F16},
+                            .pairs = true,
+                            .weights_once = true,
+                            .io_row_major = rows};
+        Machinery written, baked;
+        float *expected, *out;
+        check_plan_on_device(&graph, &plan, 0.004);
+        machinery_open(&written, &graph, &plan, NULL, 2);
+        const Recipe *recipe = written.compilation.recipe;
+        assert_int_equal(recipe->ops[0].own & 1, 1);
+        assert_int_equal(recipe->ops[0].spread & 1, rows);
+        assert_true(recipe->parameters[1].shares > 1);
+        machinery_call(&written, &graph, false, &expected);
+        Tensors weights = weights_of(&graph, &written.data);
+        machinery_open(&baked, &graph, &plan, &weights, 2);
+        for (uint32_t call = 0; call < 2; call++) {
+            machinery_call(&baked, &graph, true, &out);
+            assert_memory_equal(out, expected, 250 * 200 * sizeof *out);
+            free(out);
+        }
+        free(expected);
+        machinery_close(&written);
+        machinery_close(&baked);
+        free(weights.entries);
+        arena_free(&weights.arena);
+    }
+    graph_free(&graph);
+    arena_free(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_with_odd_sizes),
         cmocka_unit_test(attention_with_one_query),
         cmocka_unit_test(repeat_with_sequences),
+        cmocka_unit_test(stored_in_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

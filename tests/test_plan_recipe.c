@@ -150,6 +150,44 @@ static void errors(void **state)
     arena_free(&arena);
 }
 
+/* What is stored once lies in shares where it is wanted; a recipe that says so of anything else is
+ * refused. */
+static void shares(void **state)
+{
+    (void)state;
+    Arena arena = {0};
+    Graph graph;
+    Recipe *recipe, read;
+    JsonPlace place;
+    ValueId y;
+    uint32_t count;
+    graph_init(&graph, &arena);
+    ValueId x = graph_input(&graph, "x", shape2(250, 256));
+    ValueId w = graph_parameter(&graph, "w", shape2(256, 1008));
+    assert_ok(graph_gemm(&graph, "gemm", x, w, false, &y));
+    assert_ok(graph_output(&graph, "y", y));
+    PlanOptions options = {
+        .tiles = 64, .precision = {.kind = F16}, .pairs = true, .weights_once = true};
+    assert_ok(plan_search(&arena, &graph, &options, NULL, &recipe, &count));
+    assert_int_equal(recipe->ops[0].own, 1);
+    assert_true(recipe->parameters[x].shares > 1 && recipe->parameters[x].replicas == 1);
+    char *text = json_of(&graph, recipe);
+    assert_ok(json_open(&arena, "recipe", text, strlen(text), &place));
+    assert_ok(recipe_from_json(&arena, &place, &graph, &read));
+    json_close(&place);
+    assert_int_equal(read.ops[0].own, 1);
+    assert_true(format_equal(&read.parameters[x], &recipe->parameters[x]));
+    free(text);
+    recipe->parameters[x].share_every++;
+    expect_error(recipe_check(&graph, recipe), "gemm", "operand 0 is not stored in shares");
+    recipe->parameters[x].share_every--;
+    assert_ok(recipe_check(&graph, recipe));
+    recipe->ops[0].own = 4;
+    expect_error(recipe_check(&graph, recipe), "gemm", "own buffer");
+    graph_free(&graph);
+    arena_free(&arena);
+}
+
 static void printing(void **state)
 {
     (void)state;
@@ -170,6 +208,7 @@ static void printing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(damaged),
-                                       cmocka_unit_test(errors), cmocka_unit_test(printing)};
+                                       cmocka_unit_test(errors), cmocka_unit_test(printing),
+                                       cmocka_unit_test(shares)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,7 +212,8 @@ static void machine_load(Machine *m, const Mid *mid, const Graph *graph, TestDat
         if (value->role != BUFFER_PARAMETER && value->role != BUFFER_INPUT)
             continue;
         uint32_t b = 0;
-        while (b < m->program->buffers.count && m->program->buffers.items[b].value != v)
+        MidId root = mid_root(mid, v); /* another one for shares of an operand */
+        while (b < m->program->buffers.count && m->program->buffers.items[b].value != root)
             b++;
         if (b == m->program->buffers.count)
             continue; /* nobody reads it */
@@ -229,7 +230,8 @@ static void machine_load(Machine *m, const Mid *mid, const Graph *graph, TestDat
                 uint8_t *at = m->memory[b * m->program->tiles + t];
                 if (shard >= 0 && at)
                     type_pack_shard(&value->type, (uint32_t)shard, halves,
-                                    at + (size_t)member * m->program->buffers.items[b].bytes[t]);
+                                    at + mid_offset(mid, v, (uint32_t)shard) +
+                                        (size_t)member * m->program->buffers.items[b].bytes[t]);
             }
         }
         free(halves);

@@ -145,11 +145,12 @@ static Status add_bindings(Builder *b)
     const Graph *graph = b->c->graph;
     for (MidId id = 0; id < b->c->mid.values.count; id++) {
         const MidValue *value = mid_value(&b->c->mid, id);
-        if (value->storage != MID_NONE)
+        MidId root = mid_root(&b->c->mid, id);
+        if ((value->storage != MID_NONE && !value->apart) || !map_find(&b->buffer_of, root))
             continue;
-        if (value->role == BUFFER_PARAMETER && map_find(&b->buffer_of, id))
+        if (value->role == BUFFER_PARAMETER)
             TRY(add_parameter(b, id));
-        if (value->role == BUFFER_INPUT && map_find(&b->buffer_of, id)) {
+        if (value->role == BUFFER_INPUT) {
             PackageBinding binding;
             TRY(make_binding(b, id, graph->values.items[value->origin].name, 0, &binding));
             array_push(&b->inputs, binding);
@@ -177,6 +178,26 @@ static int by_address(const void *a, const void *b)
     return x->address < y->address ? -1 : x->address > y->address;
 }
 
+/* Zeroed memory around the parameters that lie in it: what of it is in front of them, and behind.
+ */
+static void add_zeroed(SegmentArray *segments, size_t parameters, PackageSegment zeroed)
+{
+    uint32_t end = zeroed.address + zeroed.memory_bytes;
+    for (size_t i = 0; i < parameters && zeroed.memory_bytes; i++) { /* ascending */
+        uint32_t start = segments->items[i].address, last = start + segments->items[i].memory_bytes;
+        if (last <= zeroed.address || start >= end)
+            continue;
+        PackageSegment before = zeroed;
+        before.memory_bytes = start > zeroed.address ? start - zeroed.address : 0;
+        if (before.memory_bytes)
+            array_push(segments, before);
+        zeroed.address = last;
+        zeroed.memory_bytes = end > last ? end - last : 0;
+    }
+    if (zeroed.memory_bytes)
+        array_push(segments, zeroed);
+}
+
 static void add_tiles(Builder *b, Package *package)
 {
     const Images *images = &b->c->images;
@@ -185,10 +206,16 @@ static void add_tiles(Builder *b, Package *package)
     for (uint32_t t = 0; t < images->count; t++) {
         const TileCode *code = &images->tiles[t];
         SegmentArray *segments = &b->segments[code->physical];
+        size_t parameters = segments->count;
+        if (parameters)
+            qsort(segments->items, parameters, sizeof *segments->items, by_address);
         for (uint32_t s = 0; s < code->segment_count; s++) {
             const ImageSegment *i = &code->segments[s];
-            array_push(segments,
-                       (PackageSegment){i->address, i->bytes, i->flags, i->data, i->data_bytes});
+            PackageSegment segment = {i->address, i->bytes, i->flags, i->data, i->data_bytes};
+            if (i->data_bytes)
+                array_push(segments, segment);
+            else
+                add_zeroed(segments, parameters, segment);
         }
         qsort(segments->items, segments->count, sizeof *segments->items, by_address);
         package->tiles[t] = (PackageTile){

@@ -22,6 +22,24 @@ static const char *name_of(const Mid *mid, MidId value)
     return name ? name : "?";
 }
 
+/* A share that keeps its own bytes in a block: it must be this very block's. */
+static Status check_apart(const Mid *mid, const MidValue *v, const MidValue *storage)
+{
+    Format blocks = format_blocks(&v->type.format);
+    blocks.memory_class = storage->type.format.memory_class;
+    if (v->type.format.shares < 2 || !shape_equal(&v->type.shape, &storage->type.shape) ||
+        !format_equal(&blocks, &storage->type.format) || v->slot || v->members != 1 ||
+        storage->members != 1 || !storage->resident)
+        return status_error("these are no shares of %s", name_of(mid, v->storage));
+    for (uint32_t t = 0; t < mid->tiles; t++) {
+        int32_t mine = type_shard_of_tile(&v->type, t);
+        int32_t theirs = type_shard_of_tile(&storage->type, t);
+        if ((mine < 0 ? mine : mine / (int32_t)v->type.format.shares) != theirs)
+            return status_error("tile %u has another block of %s", t, name_of(mid, v->storage));
+    }
+    return STATUS_OK;
+}
+
 static Status check_value(const Mid *mid, MidId id)
 {
     const MidValue *v = mid_value(mid, id);
@@ -36,14 +54,18 @@ static Status check_value(const Mid *mid, MidId id)
     if (v->storage >= id)
         return status_error("shares the memory of the later value %u", v->storage);
     const MidValue *s = mid_value(mid, v->storage);
+    if (v->apart)
+        TRY(check_apart(mid, v, s));
     for (uint32_t t = 0; t < mid->tiles; t++) {
         int32_t mine = type_shard_of_tile(&v->type, t), theirs = type_shard_of_tile(&s->type, t);
         uint64_t bytes = mine < 0 ? 0 : type_shard_bytes(&v->type, (uint32_t)mine);
         uint64_t room = theirs < 0 ? 0 : type_shard_bytes(&s->type, (uint32_t)theirs) * s->slots;
-        if (bytes * (v->slot + 1) > room)
+        uint64_t end = bytes * (v->slot + 1);
+        if (bytes && mid_is_share(mid, id))
+            end += type_share_offset(&v->type, (uint32_t)mine);
+        if (end > room)
             return status_error("does not fit into the memory of %s on tile %u: %llu of %llu bytes",
-                                name_of(mid, v->storage), t,
-                                (unsigned long long)(bytes * (v->slot + 1)),
+                                name_of(mid, v->storage), t, (unsigned long long)end,
                                 (unsigned long long)room);
     }
     return STATUS_OK;
@@ -83,7 +105,8 @@ static Status write_value(Checker *c, MidId value)
         return status_error("result %u does not exist", value);
     if (c->written[value])
         return status_error("%s (%u) is written twice", name_of(mid, value), value);
-    MidId root = mid_root(mid, value), over = mid_value(mid, value)->storage;
+    MidId root = mid_owner(mid, value);
+    MidId over = mid_value(mid, value)->apart ? MID_NONE : mid_value(mid, value)->storage;
     if (c->in_repeat && c->outside[root] && !c->carried[root])
         return status_error("%s (%u) overwrites %s, which was made before the repeat",
                             name_of(mid, value), value, name_of(mid, root));
@@ -95,9 +118,10 @@ static Status write_value(Checker *c, MidId value)
         c->holder[root] = value;
     }
     c->written[value] = true;
-    for (MidId s = mid_value(mid, value)->storage; s != MID_NONE && !c->written[s];
-         s = mid_value(mid, s)->storage) /* a stack is there once one slot is */
+    for (MidId s = value; !mid_value(mid, s)->apart && mid_value(mid, s)->storage != MID_NONE;) {
+        s = mid_value(mid, s)->storage; /* a stack is there once one slot is */
         c->written[s] = true;
+    }
     return STATUS_OK;
 }
 
@@ -138,7 +162,7 @@ static Status check_phase(Checker *c, uint32_t first, bool *done)
         for (uint32_t j = first; j < end; j++) {
             const MidOp *other = &mid->ops.items[j];
             if (other->kind == MID_COPY && other->phase == phase &&
-                mid_root(mid, other->operands[0]) == mid_root(mid, op->results[0]))
+                mid_owner(mid, other->operands[0]) == mid_owner(mid, op->results[0]))
                 return status_error("%s: %s is written and read in one phase", op->operation,
                                     name_of(mid, op->results[0]));
         }
@@ -161,7 +185,7 @@ static Status check_repeat(Checker *c, const MidOp *op)
         c->carried[mid_root(c->mid, op->results[j])] = true;
     for (uint32_t v = 0; v < values; v++)
         if (c->written[v]) /* roots that are only known through what shares them */
-            c->outside[mid_root(c->mid, v)] = true;
+            c->outside[mid_owner(c->mid, v)] = true;
     c->in_repeat = true;
     return STATUS_OK;
 }

@@ -10,7 +10,7 @@
 
 typedef struct Levels {
     const Mid *mid;
-    uint32_t *written; /* level of the last write, per root (a stack's slots count as one) */
+    uint32_t *written; /* level of the last write, per owner (a stack's slots count as one) */
     uint32_t *read;    /* highest level of a kernel that read it */
     uint32_t *copied;  /* highest level of a copy that read it */
     uint32_t *level;   /* per op: the smallest possible, then the chosen one */
@@ -39,11 +39,11 @@ static uint32_t smallest_level(const Levels *l, const MidOp *op)
     bool copy = op->kind == MID_COPY;
     uint32_t level = copy ? 1 : 0;
     for (uint32_t j = 0; j < op->operand_count; j++) {
-        MidId root = mid_root(mid, op->operands[j]);
+        MidId root = mid_owner(mid, op->operands[j]);
         level = max_u32(level, l->written[root] + copy);
     }
     for (uint32_t j = 0; j < op->result_count; j++) {
-        MidId root = mid_root(mid, op->results[j]);
+        MidId root = mid_owner(mid, op->results[j]);
         if (!writes_over(mid, op, j))
             continue; /* new memory, or a slot that nobody read before */
         level = max_u32(level, l->written[root] + copy);
@@ -60,12 +60,12 @@ static void note_level(Levels *l, const MidOp *op, uint32_t level)
     if (op->kind == MID_COPY)
         l->copies = max_u32(l->copies, level);
     for (uint32_t j = 0; j < op->operand_count; j++) {
-        uint32_t root = mid_root(l->mid, op->operands[j]);
+        uint32_t root = mid_owner(l->mid, op->operands[j]);
         uint32_t *last = op->kind == MID_COPY ? &l->copied[root] : &l->read[root];
         *last = max_u32(*last, level);
     }
     for (uint32_t j = 0; j < op->result_count; j++) {
-        uint32_t root = mid_root(l->mid, op->results[j]);
+        uint32_t root = mid_owner(l->mid, op->results[j]);
         l->written[root] = max_u32(l->written[root], level);
     }
 }
@@ -97,16 +97,16 @@ static uint32_t latest_level(const Levels *l, uint32_t i)
 {
     const Mid *mid = l->mid;
     const MidOp *copy = &mid->ops.items[i];
-    MidId from = mid_root(mid, copy->operands[0]), to = mid_root(mid, copy->results[0]);
+    MidId from = mid_owner(mid, copy->operands[0]), to = mid_owner(mid, copy->results[0]);
     uint32_t latest = l->highest;
     for (uint32_t k = i + 1; k < l->end; k++) {
         const MidOp *op = &mid->ops.items[k];
         uint32_t before = op->kind == MID_COPY && l->level[k] ? l->level[k] - 1 : l->level[k];
         for (uint32_t j = 0; j < op->operand_count; j++)
-            if (mid_root(mid, op->operands[j]) == to)
+            if (mid_owner(mid, op->operands[j]) == to)
                 latest = before < latest ? before : latest;
         for (uint32_t j = 0; j < op->result_count; j++) {
-            MidId root = mid_root(mid, op->results[j]);
+            MidId root = mid_owner(mid, op->results[j]);
             if ((root == from || root == to) && writes_over(mid, op, j))
                 latest = before < latest ? before : latest;
         }

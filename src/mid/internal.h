@@ -18,6 +18,7 @@ typedef struct Lower {
     Mid *mid;
     Stored *stored;  /* per graph value */
     uint32_t *uses;  /* per graph value: operations, yields and outputs that read its memory */
+    MidId *home;     /* per graph value: the operand in whose memory it is stored in shares */
     uint32_t phase;  /* of the copies being made */
     const char *key; /* of the operation being lowered */
 } Lower;

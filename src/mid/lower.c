@@ -20,8 +20,34 @@ uint64_t mid_offset(const Mid *mid, MidId value, uint32_t shard)
         const MidValue *v = mid_value(mid, value);
         if (v->slot)
             offset += v->slot * type_shard_bytes(&v->type, shard);
+        if (mid_is_share(mid, value)) {
+            offset += type_share_offset(&v->type, shard);
+            shard /= v->type.format.shares;
+        }
     }
     return offset;
+}
+
+bool mid_is_share(const Mid *mid, MidId value)
+{
+    const MidValue *v = mid_value(mid, value);
+    return v->storage != MID_NONE && v->type.format.shares > 1 &&
+           mid_value(mid, v->storage)->type.format.shares < 2;
+}
+
+MidId mid_owner(const Mid *mid, MidId value)
+{
+    while (mid_value(mid, value)->storage != MID_NONE && !mid_value(mid, value)->apart)
+        value = mid_value(mid, value)->storage;
+    return value;
+}
+
+uint8_t mid_role(const Mid *mid, MidId value)
+{
+    for (; mid_value(mid, value)->storage != MID_NONE; value = mid_value(mid, value)->storage)
+        if (mid_value(mid, value)->role)
+            return mid_value(mid, value)->role;
+    return mid_value(mid, value)->role;
 }
 
 bool type_has_padding(const TensorType *type)
@@ -146,18 +172,62 @@ Status lower_operand(Lower *l, ValueId value, const TensorType *type, uint8_t st
     return STATUS_OK;
 }
 
-/* By way of one copy in small parts over the tiles. */
-static Status lower_spread(Lower *l, ValueId value, const TensorType *type, MidId *out, bool *fresh)
+/* An operand's memory that also keeps what is stored in shares of it. */
+static MidId lower_home(Lower *l, const TensorType *type)
+{
+    MidId home = lower_value(l, "operand", type);
+    l->mid->values.items[home].resident = true;
+    return home;
+}
+
+static void live_in(Lower *l, MidId shares, MidId home)
+{
+    l->mid->values.items[shares].storage = home;
+    l->mid->values.items[shares].apart = true;
+}
+
+/* By way of one copy in small parts over the tiles, or in shares of the operand itself. */
+static Status lower_spread(Lower *l, ValueId value, const TensorType *type, bool own, MidId *out,
+                           bool *fresh)
 {
     TensorType spread = plan_spread_type(type, l->recipe->tiles);
     Mapping identity = mapping_identity(&type->shape);
-    MidId middle;
-    TRY(lower_operand(l, value, &spread, STAGING_DIRECT, PADDING_RESIDENT, NULL, MID_NONE, &middle,
+    MidId middle = MID_NONE;
+    *out = MID_NONE;
+    if (own && !plan_own_type(type, &spread))
+        return status_error("%s: an operand that is not cut into shares", l->key);
+    if (own) {
+        *out = lower_home(l, type);
+        middle = lower_value(l, "shares", &spread);
+        live_in(l, middle, *out);
+    }
+    TRY(lower_operand(l, value, &spread, STAGING_DIRECT, PADDING_RESIDENT, NULL, middle, &middle,
                       fresh));
     l->phase++;
     *fresh = true;
-    *out = copy_target(l, "operand", type, PADDING_RESIDENT);
+    if (!own)
+        *out = copy_target(l, "operand", type, PADDING_RESIDENT);
     lower_copy(l, middle, &identity, *out);
+    return STATUS_OK;
+}
+
+/* Values that are stored in the memory of an operand: that comes first. */
+static Status lower_homes(Lower *l)
+{
+    for (uint32_t op = 0; op < l->recipe->op_count; op++) {
+        const OpPlan *plan = &l->recipe->ops[op];
+        for (uint32_t j = 0; j < plan->operand_count; j++) {
+            TensorType type;
+            if (!((plan->own & ~plan->spread) >> j & 1))
+                continue;
+            ValueId value = plan_input(l->graph, op, plan, j);
+            TRY(plan_operand_type(l->graph, op, plan, j, &type));
+            l->key = l->graph->operations.items[op].key;
+            if (l->home[value] != MID_NONE)
+                return status_error("%s: operand %u is stored in another one", l->key, j);
+            l->home[value] = lower_home(l, &type);
+        }
+    }
     return STATUS_OK;
 }
 
@@ -168,8 +238,17 @@ Status lower_input(Lower *l, uint32_t op, uint32_t operand, MidId *out, bool *fr
     TRY(plan_operand_type(l->graph, op, plan, operand, &type));
     const OperandPlan *o = &plan->operands[operand];
     ValueId value = plan_input(l->graph, op, plan, operand);
+    bool own = plan->own >> operand & 1;
     if (plan->spread >> operand & 1)
-        return lower_spread(l, value, &type, out, fresh);
+        return lower_spread(l, value, &type, own, out, fresh);
+    if (own && (value == NO_VALUE || l->home[value] == MID_NONE))
+        return status_error("%s: operand %u has no memory", l->key, operand);
+    if (own) {
+        *fresh = true;
+        *out = l->home[value];
+        lower_copy(l, l->stored[value].value, &l->stored[value].mapping, *out);
+        return STATUS_OK;
+    }
     return lower_operand(l, value, &type, o->staging, o->padding, NULL, MID_NONE, out, fresh);
 }
 
@@ -272,6 +351,8 @@ static MidId parameter_value(Lower *l, ValueId value, uint8_t role, const ValueI
     m->origin = value;
     m->members = count;
     m->member_values = members;
+    if (l->home[value] != MID_NONE)
+        live_in(l, id, l->home[value]);
     l->stored[value] = (Stored){id, mapping_identity(&v->shape)};
     return id;
 }
@@ -290,8 +371,8 @@ static Status lower_carried(Lower *l, uint32_t op, uint32_t j, MidId *out)
     TRY(plan_operand_type(l->graph, op, plan, j, &type));
     TRY(lower_operand(l, initial, &type, STAGING_DIRECT, PADDING_RESIDENT, NULL, MID_NONE, &value,
                       &fresh));
-    const MidValue *root = mid_value(l->mid, mid_root(l->mid, value));
-    bool constant = root->role == 1 || root->role == 2;
+    uint8_t role = mid_role(l->mid, value);
+    bool constant = role == 1 || role == 2;
     if (!fresh && (constant || l->uses[initial] > 1)) {
         MidId own = lower_value(l, "carried", &type);
         l->mid->values.items[own].resident = type_has_padding(&type);
@@ -471,8 +552,8 @@ static Status lower_outputs(Lower *l)
         l->key = output->name;
         TRY(lower_operand(l, output->value, &type, STAGING_DIRECT, PADDING_RESIDENT, NULL, MID_NONE,
                           &id, &fresh));
-        const MidValue *root = mid_value(l->mid, mid_root(l->mid, id));
-        if (!fresh && root->role) { /* an input, a parameter or another output: a copy of its own */
+        if (!fresh &&
+            mid_role(l->mid, id)) { /* an input, a parameter or another output: a copy of its own */
             MidId own = lower_value(l, "", &type);
             Mapping identity = mapping_identity(&type.shape);
             lower_copy(l, id, &identity, own);
@@ -496,10 +577,14 @@ Status mid_lower(Arena *arena, const Graph *graph, const Recipe *recipe, Mid *ou
     l.stored = arena_array(arena, Stored, graph->values.count);
     l.uses = arena_array(arena, uint32_t, graph->values.count);
     bool *member = arena_array(arena, bool, graph->values.count);
+    l.home = arena_array(arena, MidId, graph->values.count);
+    for (uint32_t v = 0; v < graph->values.count; v++)
+        l.home[v] = MID_NONE;
     count_uses(&l);
     for (uint32_t s = 0; s < graph->sequences.count; s++)
         for (uint32_t i = 0; i < graph->sequences.items[s].count; i++)
             member[graph->sequences.items[s].members[i]] = true;
+    Status status = lower_homes(&l);
     for (uint32_t v = 0; v < graph->values.count; v++) {
         const Value *value = &graph->values.items[v];
         l.stored[v].value = MID_NONE;
@@ -510,7 +595,8 @@ Status mid_lower(Arena *arena, const Graph *graph, const Recipe *recipe, Mid *ou
             parameter_value(&l, v, value->kind == VALUE_INPUT ? 2 : 1, self, 1);
         }
     }
-    Status status = lower_region(&l, 0);
+    if (status_ok(status))
+        status = lower_region(&l, 0);
     if (status_ok(status))
         status = lower_outputs(&l);
     if (!status_ok(status))

@@ -20,7 +20,7 @@ static void print_value(Text *text, const Mid *mid, MidId id, const char *what)
     if (v->role)
         text_printf(text, " %s", role_names[v->role]);
     if (v->storage != MID_NONE)
-        text_printf(text, " in v%u", v->storage);
+        text_printf(text, mid_is_share(mid, id) ? " shares of v%u" : " in v%u", v->storage);
     if (v->slot)
         text_printf(text, " slot %u", v->slot);
     if (v->slots > 1)

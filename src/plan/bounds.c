@@ -82,6 +82,8 @@ static uint64_t volume(const Region *region, const Region *within)
 static uint32_t received_words(const Table *from, const Table *to, bool pairs)
 {
     uint64_t most = 0;
+    if (to->type.format.shares > 1) /* the regions are those of whole blocks */
+        return 0;
     for (uint32_t t = 0; t < to->tiles; t++) {
         int32_t shard = to->shard_of[t], held = from->shard_of[t];
         if (shard < 0)
@@ -124,7 +126,9 @@ static uint32_t free_words(const Planner *p, ValueId value, const Table *to)
     if (!once || to->type.format.replicas < 2)
         return 0;
     uint64_t bytes = volume(&to->regions[0], NULL) * precision_bytes(to->type.format.precision);
-    uint64_t words = bytes > PART_BYTES ? (bytes - PART_BYTES) / 4 : 0;
+    uint64_t share = bytes / to->type.format.replicas; /* that lies where it is wanted */
+    uint64_t held = share > PART_BYTES ? share : PART_BYTES;
+    uint64_t words = bytes > held ? (bytes - held) / 4 : 0;
     return (uint32_t)(p->costs.pairs ? words / 2 : words);
 }
 

@@ -523,7 +523,7 @@ bool pointwise_candidate(Planner *p, uint32_t op, bool fused_bias, const Format 
         ValueId value = plan_input(p->graph, op, &out->plan, j);
         const Shape *shape = plan_shape(p->graph, value);
         bool same = shape_equal(shape, full);
-        if (!same && j == 0)
+        if (!same && (j == 0 || result->shares > 1))
             return false;
         out->plan.operands[j].format = same ? *result : broadcast_format(result, full, shape);
         types[1 + j] = (TensorType){.shape = *shape, .format = out->plan.operands[j].format};

@@ -14,13 +14,14 @@ static uint64_t hash_u32(uint64_t seed, const uint32_t *words, size_t count)
 uint64_t hash_type(const TensorType *type, uint64_t seed)
 {
     const Format *f = &type->format;
-    uint32_t words[MAX_RANK + 10] = {
+    uint32_t words[MAX_RANK + 14] = {
         type->shape.rank, f->precision.kind,  (uint8_t)f->precision.scale,
         f->order.kind,    f->order.row_block, f->order.column_block,
         f->memory_class,  f->first_tile,      f->tile_count,
-        f->replicas};
+        f->replicas,      f->shares,          f->share_grain,
+        f->share_every,   f->share_stride};
     for (uint32_t a = 0; a < type->shape.rank; a++)
-        words[10 + a] = type->shape.extent[a];
+        words[14 + a] = type->shape.extent[a];
     seed = hash_u32(seed, words, countof(words));
     for (uint32_t i = 0; i < f->axis_count; i++) {
         const AxisTiling *t = &f->axes[i];
@@ -72,6 +73,7 @@ typedef struct Load { /* of one tile */
     uint64_t kept; /* bytes copied within the tile */
     bool moved;    /* some of them to another place in the shard */
     double local;
+    double own_local; /* were shares in their place in the destination's shard */
 } Load;
 
 typedef struct Counter {
@@ -86,6 +88,7 @@ typedef struct Counter {
     uint32_t shard;            /* current destination shard, or NO_SHARD */
     uint32_t source;           /* current source shard */
     uint32_t sender;           /* tile that sends it, NO_SHARD: nobody yet */
+    uint64_t share;            /* where it starts in its block */
 } Counter;
 enum { NO_SHARD = 0xffffffffu };
 
@@ -95,6 +98,7 @@ static void open_pair(Counter *c, const CopyRun *run)
     c->shard = run->destination_shard;
     c->source = run->source_shard;
     c->sender = NO_SHARD;
+    c->share = type_share_offset(c->from, c->source);
     bool remote = false;
     for (uint32_t r = 0; r < c->to->format.replicas; r++)
         remote |= c->holds[c->home[r]] != (int32_t)run->source_shard;
@@ -152,11 +156,16 @@ static void count_run(void *context, const CopyRun *run)
             continue;
         }
         load->kept += bytes;
-        load->moved |= run->source_offset != run->destination_offset;
+        bool steps = false;
         for (uint32_t d = 0; d < 3; d++)
-            load->moved |= run->count[d] > 1 && run->source_step[d] != run->destination_step[d];
-        if (c->costs)
-            load->local += local_copy_cycles(c->costs, run);
+            steps |= run->count[d] > 1 && run->source_step[d] != run->destination_step[d];
+        load->moved |= steps || run->source_offset != run->destination_offset;
+        if (!c->costs)
+            continue;
+        double cycles = local_copy_cycles(c->costs, run);
+        load->local += cycles;
+        if (steps || run->source_offset + c->share != run->destination_offset)
+            load->own_local += cycles;
     }
     if (c->sender == NO_SHARD)
         return;
@@ -209,6 +218,15 @@ static uint64_t logical_bytes(const TensorType *type, uint32_t shard)
     Region region;
     if (!type_shard_region(type, shard, &region))
         return 0;
+    if (type->format.shares > 1) {
+        ByteRunArray padding = {0};
+        uint64_t all = type_shard_bytes(type, shard);
+        type_padding_runs(type, shard, &padding);
+        for (size_t i = 0; i < padding.count; i++)
+            all -= padding.items[i].bytes;
+        array_free(&padding);
+        return all;
+    }
     uint64_t bytes = precision_bytes(type->format.precision);
     for (uint32_t a = 0; a < region.rank; a++)
         bytes *= region.logical_end[a] - region.start[a];
@@ -277,6 +295,7 @@ static Status convert(Costs *costs, const Storage *from, const Mapping *extra, c
             items = max_u32(items, max_u32(load->sent_items, load->received_items));
             out->sources = max_u32(out->sources, load->sources);
             out->local = load->local > out->local ? load->local : out->local;
+            out->own_local = load->own_local > out->own_local ? load->own_local : out->own_local;
         }
         out->words = min_u32(out->words, items);
     }

@@ -21,6 +21,8 @@ void attention_formats(const Graph *graph, uint32_t op, uint32_t first_tile, OpP
 Format format_once(const Format *format, uint32_t first_tile); /* without replicas */
 /* One copy (`once` has no replicas) in small parts over all tiles (spread.c). */
 Format spread_format(const TensorType *once, uint32_t tiles);
+/* Every block is on complete pairs of tiles, enough of them for 64-bit multicasts among them. */
+bool format_in_pairs(const Format *format);
 
 typedef struct GemmShape {
     uint32_t outer, rows, inner, columns;
@@ -40,6 +42,7 @@ typedef struct Conversion { /* of a stored value to an operand's type */
                                to pairs of tiles in 64-bit items where that is quicker */
     uint32_t sources;       /* most sources of one tile */
     double local;           /* cycles of the slowest tile's local copies */
+    double own_local;       /* the same when stored shares lie in their place in the operand */
     char *error;            /* it is not possible, and why; else NULL */
 } Conversion;
 

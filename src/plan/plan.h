@@ -79,7 +79,9 @@ typedef struct OpPlan {
     Format result;
     uint8_t
         spread; /* GEMM: bit j: operand j first goes to plan_spread_type, where long pieces start */
-    bool apart; /* GEMM: the right operand comes in a phase of its own */
+    uint8_t own; /* GEMM: bit j: the one copy of operand j that is stored (or spread) lies in shares
+                    where it is wanted (plan_own_type), each in its place in the operand's buffer */
+    bool apart;  /* GEMM: the right operand comes in a phase of its own */
     uint8_t fused;                  /* Fusion; a fused operation has no kernel of its own */
     bool in_place;                  /* result overwrites operand 0 */
     double cycles, exchange_cycles; /* predicted, conversions of its operands included */
@@ -114,6 +116,9 @@ Status plan_slice(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t 
                   uint32_t operand, TensorType *type, Mapping *mapping);
 /* Where a spread operand stops on its way: one copy in small parts over the tiles. */
 TensorType plan_spread_type(const TensorType *operand, uint32_t tiles);
+/* One copy of every block of an operand, in shares on the tiles that want the block: each then
+ * receives only what others have. False: it is not worth it. */
+bool plan_own_type(const TensorType *operand, TensorType *out);
 /* The graph value behind operand j: an input of the operation or of an add fused into it. */
 ValueId plan_input(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t operand);
 /* The graph value that the plan stores: the operation's result or that of the last fused add. */

@@ -42,6 +42,27 @@ static Status check_gemm(const Graph *graph, uint32_t op, const OpPlan *plan)
     return same ? STATUS_OK : status_error("the formats do not follow from the grid");
 }
 
+/* Shares that lie in an operand's buffer are that operand's, and nothing else is written there. */
+static Status check_own(const Graph *graph, const Recipe *recipe, uint32_t op)
+{
+    const OpPlan *plan = &recipe->ops[op];
+    for (uint32_t j = 0; plan->own >> j; j++) {
+        TensorType type, shares;
+        if (!(plan->own >> j & 1))
+            continue;
+        if (j > 1 || plan->slices > 1 || plan_operation(graph, op)->region != 0)
+            return status_error("operand %u can not be stored in its own buffer", j);
+        TRY(plan_operand_type(graph, op, plan, j, &type));
+        ValueId value = plan_input(graph, op, plan, j);
+        uint8_t kind = graph->values.items[value].kind;
+        if (!plan_own_type(&type, &shares) || kind == VALUE_ARGUMENT ||
+            (!(plan->spread >> j & 1) &&
+             (kind == VALUE_RESULT || !format_equal(&shares.format, &recipe->parameters[value]))))
+            return status_error("operand %u is not stored in shares", j);
+    }
+    return STATUS_OK;
+}
+
 static bool kind_fits(uint8_t kind, uint8_t algorithm)
 {
     switch (algorithm) {
@@ -82,6 +103,7 @@ static Status check_op(const Graph *graph, const Recipe *recipe, uint32_t op)
         if (!plan->rows || !plan->columns || !plan->inner)
             return status_error("an empty grid");
         TRY(check_gemm(graph, op, plan));
+        TRY(check_own(graph, recipe, op));
     }
     for (uint32_t j = 0; j < plan->operand_count; j++) {
         TRY(plan_operand_type(graph, op, plan, j, &type));
@@ -127,6 +149,8 @@ static void print_formats(Text *text, const OpPlan *plan)
         format_print(text, &plan->operands[j].format);
         if (plan->spread >> j & 1)
             text_append(text, " spread first");
+        if (plan->own >> j & 1)
+            text_append(text, ", shares in place");
         if (plan->operands[j].staging == STAGING_ROW_MAJOR)
             text_append(text, " staged");
         text_append(text, "\n");
@@ -248,6 +272,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "resultStaging", json_string(staging_names[plan->result_staging]));
     json_object_set_new(out, "slices", json_integer(plan->slices));
     json_object_set_new(out, "spread", json_integer(plan->spread));
+    json_object_set_new(out, "own", json_integer(plan->own));
     json_object_set_new(out, "apart", json_boolean(plan->apart));
     json_object_set_new(out, "scatter", json_string(scatter_names[plan->scatter]));
     json_object_set_new(out, "innerBlock", json_integer(plan->inner_block));
@@ -341,29 +366,11 @@ static Status read_operand(const JsonPlace *place, OperandPlan *out)
 
 static Status read_op(Arena *arena, const JsonPlace *place, const Operation *operation, OpPlan *out)
 {
-    static const char *const keys[] = {"key",
-                                       "algorithm",
-                                       "fused",
-                                       "swapped",
-                                       "inPlace",
-                                       "rows",
-                                       "columns",
-                                       "inner",
-                                       "innerBlock",
-                                       "columnBlock",
-                                       "keyBlock",
-                                       "slices",
-                                       "resultStaging",
-                                       "slices",
-                                       "scatter",
-                                       "apart",
-                                       "spread",
-                                       "cycles",
-                                       "exchangeCycles",
-                                       "operands",
-                                       "partial",
-                                       "result",
-                                       NULL};
+    static const char *const keys[] = {
+        "key",           "algorithm",      "fused",      "swapped",     "inPlace",  "rows",
+        "columns",       "inner",          "innerBlock", "columnBlock", "keyBlock", "slices",
+        "resultStaging", "slices",         "scatter",    "apart",       "spread",   "own",
+        "cycles",        "exchangeCycles", "operands",   "partial",     "result",   NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
     TRY(json_only(place, keys));
@@ -378,9 +385,11 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(read_name(place, "resultStaging", staging_names, countof(staging_names),
                   &out->result_staging));
     TRY(read_name(place, "scatter", scatter_names, countof(scatter_names), &out->scatter));
-    uint32_t spread;
+    uint32_t spread, own;
     TRY(json_u32(place, "spread", 0, 3, &spread));
+    TRY(json_u32(place, "own", 0, 3, &own));
     out->spread = (uint8_t)spread;
+    out->own = (uint8_t)own;
     TRY(json_bool(place, "apart", &out->apart));
     TRY(json_bool(place, "inPlace", &out->in_place));
     TRY(json_u32(place, "rows", 0, TILES, &out->rows));

@@ -20,6 +20,7 @@ static State next_state(Walk *w, const StateArray *states, const Next *next)
     *choice = (Choice){.op = w->op, .plan = *next->plan, .before = from->choices};
     choice->plan.in_place = next->in_place;
     choice->plan.spread = next->spread;
+    choice->plan.own = next->own;
     choice->plan.fused = next->fused;
     choice->plan.cycles = next->cycles;
     choice->plan.exchange_cycles = next->exchange;

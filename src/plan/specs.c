@@ -17,12 +17,17 @@ static Extents extents_of(const ShardOf *operand)
     Extents e = {0};
     type_shard_matrix(type, operand->shard, &e.outer, &e.rows, &e.columns);
     Region region;
+    e.elements = (uint32_t)(type_shard_bytes(type, operand->shard) /
+                            precision_bytes(type->format.precision));
+    if (type->format.shares > 1) {
+        e.logical_rows = e.rows;
+        e.logical_columns = e.columns;
+        return e;
+    }
     type_shard_region(type, operand->shard, &region);
     uint32_t last = region.rank - 1;
     e.logical_columns = region.logical_end[last] - region.start[last];
     e.logical_rows = last ? region.logical_end[last - 1] - region.start[last - 1] : 1;
-    e.elements = (uint32_t)(type_shard_bytes(type, operand->shard) /
-                            precision_bytes(type->format.precision));
     return e;
 }
 
@@ -58,6 +63,8 @@ static Status fill_broadcast(KernelSpec *spec, const ShardOf *operands, uint32_t
     if (!b.elements || a.elements % b.elements)
         return status_error("%u elements can not be repeated to %u", b.elements, a.elements);
     bool equal = a.elements == b.elements;
+    if (!equal && operands[0].type->format.shares > 1)
+        return status_error("a broadcast to shares of a block");
     if (!equal && order != ORDER_ROW_MAJOR && order != ORDER_LEFT)
         return status_error("a broadcast needs row-major or left order");
     uint32_t panels = !equal && order == ORDER_LEFT
@@ -124,8 +131,22 @@ static void prefer_octets(KernelSpec *spec)
         *spec = quads;
 }
 
+/* Shares are just bytes: what works on elements can have them. */
+static Status check_shares(const KernelSpec *spec, const ShardOf *operands, uint32_t count)
+{
+    bool elements = spec->family == KERNEL_REDUCE_SUM || spec->family == KERNEL_ADD ||
+                    spec->family == KERNEL_GELU || spec->family == KERNEL_BIAS_GELU ||
+                    spec->family == KERNEL_CAST || spec->family == KERNEL_FILL_ZERO;
+    for (uint32_t i = 0; i < count && !elements; i++)
+        if (operands[i].type->format.shares > 1)
+            return status_error("kernel %s can not work on shares of a block",
+                                kernel_family_name(spec->family));
+    return STATUS_OK;
+}
+
 Status plan_fill_spec(KernelSpec *spec, const ShardOf *operands, uint32_t count)
 {
+    TRY(check_shares(spec, operands, count));
     Extents e = extents_of(&operands[0]);
     switch (spec->family) {
     case KERNEL_GEMM:

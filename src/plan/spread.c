@@ -88,7 +88,7 @@ Format spread_format(const TensorType *once, uint32_t tiles)
     TensorType type = *once;
     Direction ways[2];
     type.format.first_tile = 0;
-    if (!directions(&type.format.order, ways) || type.shape.rank < 2)
+    if (!directions(&type.format.order, ways) || type.shape.rank < 2 || type.format.shares > 1)
         return once->format;
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t wanted =
@@ -96,6 +96,53 @@ Format spread_format(const TensorType *once, uint32_t tiles)
         cut_axis(&type, &ways[i], min_u32(wanted, tiles / type.format.tile_count));
     }
     return status_discard(type_check(&type)) ? once->format : type.format;
+}
+
+/* Tiles from one replica to the next, when they are evenly apart. */
+static uint32_t replica_stride(const TensorType *type)
+{
+    uint32_t replicas = type->format.replicas, first = type_tile_of_shard(type, 0, 0);
+    uint32_t stride = type_tile_of_shard(type, 0, 1) - first;
+    uint32_t last = type_tile_of_shard(type, 0, replicas - 1);
+    return last - first == stride * (replicas - 1) ? stride : 0;
+}
+
+bool format_in_pairs(const Format *format)
+{
+    enum { LARGE = 8 };
+    bool even = format->replicas % 2 == 0 && format->first_tile % 2 == 0;
+    for (uint32_t i = 0; i < format->axis_count; i++)
+        even &= format->axes[i].partitions == 1 || format->axes[i].stride % 2 == 0;
+    return even && format->replicas >= LARGE;
+}
+
+/* Not every tile of a large group gets a share: every change of sender costs the group some events,
+ * and a 64-bit send keeps the sender's partner from sending. */
+static uint32_t share_every(const Format *format, uint32_t stride)
+{
+    enum { WANTED = 9 };
+    uint32_t every = max_u32(format->replicas / WANTED, 1);
+    if (stride == 1 && format_in_pairs(format))
+        every += every % 2;
+    return every;
+}
+
+bool plan_own_type(const TensorType *operand, TensorType *out)
+{
+    enum { GRAIN = 64 };
+    uint32_t replicas = operand->format.replicas;
+    if (replicas < 2 || operand->format.shares > 1 || type_max_shard_bytes(operand) <= SMALL_BYTES)
+        return false;
+    uint32_t stride = replica_stride(operand);
+    *out = *operand;
+    Format *format = &out->format;
+    format->shares = replicas;
+    format->share_every = share_every(&operand->format, stride);
+    format->share_grain = GRAIN;
+    format->share_stride = stride;
+    format->replicas = 1;
+    format->memory_class = MEMORY_STANDARD;
+    return stride && !status_discard(type_check(out));
 }
 
 TensorType plan_spread_type(const TensorType *operand, uint32_t tiles)

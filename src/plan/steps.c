@@ -31,6 +31,7 @@ Format format_once(const Format *format, uint32_t first_tile)
     once.replicas = 1;
     once.first_tile = first_tile;
     once.memory_class = MEMORY_STANDARD;
+    once.share_stride = 0;
     for (uint32_t i = 0; i < once.axis_count; i++)
         once.axes[i].stride = 0;
     return once;
@@ -73,10 +74,48 @@ static Format whole_format(const TensorType *wanted, const Shape *shape, uint32_
 
 enum { SPREAD_BYTES = 8 << 10 }; /* of a shard that is stored once, and should be smaller */
 
+static uint32_t plain_storage(Planner *p, const TensorType *type)
+{
+    Mapping identity = mapping_identity(&type->shape);
+    return costs_storage(&p->costs, type, &identity);
+}
+
+/* What it costs to bring a tensor from one type to the other. False: it is not possible. */
+static bool bring_cost(Planner *p, const TensorType *from, const TensorType *to, bool own,
+                       double *cycles)
+{
+    Conversion c;
+    if (status_discard(costs_conversion(&p->costs, plain_storage(p, from), NULL, to, &c)))
+        return false;
+    *cycles = c.words + c.sources / 2.0 + (own ? c.own_local : c.local);
+    return true;
+}
+
+/* Makes *type the shares on the tiles that want them if that is better; *own: which stay in place.
+ * A tile can not write in a memory element from which it sends. Where 64-bit multicasts go round in
+ * a group, a sender gets nothing meanwhile anyway, and shares in place cost nothing; nor do senders
+ * outside of the group stop what is sent to theirs, which is more than conversions know. In small
+ * groups one sends while it receives from another: there the share is copied. */
+static void prefer_own(Planner *p, const TensorType *wanted, uint8_t may_own, TensorType *type,
+                       bool *own)
+{
+    TensorType shares;
+    double here, there;
+    *own = false;
+    if (may_own == OWN_NO || !plan_own_type(wanted, &shares))
+        return;
+    bool wide = may_own == OWN_IN_PLACE && p->costs.pairs && format_in_pairs(&wanted->format);
+    if (!bring_cost(p, &shares, wanted, wide, &here) ||
+        (!wide && bring_cost(p, type, wanted, false, &there) && there < here))
+        return;
+    *own = wide;
+    *type = shares;
+}
+
 /* Gives an unplaced parameter or input its format. Parameters lie where their first consumer wants
  * them; inputs, and parameters that are stored once, at the other end of the tiles. */
 static uint32_t place_free(Walk *w, ValueId value, const TensorType *wanted, bool direct,
-                           uint32_t busy_end)
+                           uint32_t busy_end, uint8_t may_own, bool *own)
 {
     Planner *p = w->p;
     const Shape *shape = plan_shape(p->graph, value);
@@ -88,7 +127,7 @@ static uint32_t place_free(Walk *w, ValueId value, const TensorType *wanted, boo
         type.format = whole_format(wanted, shape, p->options->tiles);
     else if (direct && shape_equal(shape, &wanted->shape))
         type.format = wanted->format;
-    else if (shape->rank == wanted->shape.rank && !direct)
+    else if (shape->rank == wanted->shape.rank && !direct && wanted->format.shares < 2)
         type.format = broadcast_format(&wanted->format, &wanted->shape, shape), once = true;
     else
         type.format = rows_format(shape, p->options->tiles, 0);
@@ -97,8 +136,9 @@ static uint32_t place_free(Walk *w, ValueId value, const TensorType *wanted, boo
         type.format = spread_format(&single, p->options->tiles);
     else if (once)
         type.format = away_from(&type.format, busy_first, busy_end, p->options->tiles);
-    Mapping identity = mapping_identity(shape);
-    return costs_storage(&p->costs, &type, &identity);
+    if (once && direct && shape_equal(shape, &wanted->shape))
+        prefer_own(p, wanted, may_own, &type, own);
+    return plain_storage(p, &type);
 }
 
 static double pack_cycles(Planner *p, const TensorType *type, const TensorType *staging)
@@ -122,14 +162,16 @@ static uint32_t spread_first(Planner *p, uint32_t storage, const TensorType *typ
 {
     TensorType spread = plan_spread_type(type, p->options->tiles);
     Conversion c;
-    if (type_max_shard_bytes(&spread) > 2 * SPREAD_BYTES ||
-        status_discard(costs_conversion(&p->costs, storage, NULL, &spread, &c)))
+    prefer_own(p, type, bill->may_own, &spread, &bill->own);
+    if ((!bill->own && type_max_shard_bytes(&spread) > 2 * SPREAD_BYTES) ||
+        status_discard(costs_conversion(&p->costs, storage, NULL, &spread, &c))) {
+        bill->own = false;
         return storage;
+    }
     bill->before += target_phase_cost(c.words, c.sources) + c.local;
     bill->spread = true;
-    bill->resident += type_max_shard_bytes(&spread);
-    Mapping identity = mapping_identity(&spread.shape);
-    return costs_storage(&p->costs, &spread, &identity);
+    bill->resident += bill->own ? 0 : type_max_shard_bytes(&spread);
+    return plain_storage(p, &spread);
 }
 
 Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, const TensorType *type,
@@ -143,11 +185,13 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
     TensorType rows = {.shape = type->shape, .format = plan_staging_format(&type->format)};
     if (storage == FREE) {
         bool once = is_input(p, value) || p->options->weights_once;
-        storage =
-            place_free(w, value, staged && once ? &rows : type, extra == NULL, bill->busy_end);
+        storage = place_free(w, value, staged && once ? &rows : type, extra == NULL, bill->busy_end,
+                             bill->may_own, &bill->own);
         update(next, value, storage);
         uint64_t members = p->graph->values.items[value].kind == VALUE_ARGUMENT ? w->iterations : 1;
-        bill->resident += members * type_max_shard_bytes(&p->costs.storages.items[storage].type);
+        if (!bill->own)
+            bill->resident +=
+                members * type_max_shard_bytes(&p->costs.storages.items[storage].type);
     }
     Conversion c;
     if (bill->may_spread && is_linear(&p->costs.storages.items[storage].type))
@@ -163,7 +207,7 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
         TRY(costs_conversion(&p->costs, storage, extra, &rows, &c));
     bill->words += c.words;
     bill->sources = max_u32(bill->sources, c.sources);
-    bill->local += c.local;
+    bill->local += bill->own ? c.own_local : c.local;
     uint64_t bytes = type_max_shard_bytes(type);
     if (staged) {
         bill->local += pack_cycles(p, type, &rows);
@@ -285,7 +329,8 @@ static Status step_view(Walk *w, const State *state, Next next)
     uint32_t from = state->storage[o->inputs[0]];
     if (from == FREE) {
         TensorType rows = {*shape, rows_format(shape, p->options->tiles, 0)};
-        from = place_free(w, o->inputs[0], &rows, true, 0);
+        bool own = false;
+        from = place_free(w, o->inputs[0], &rows, true, 0, OWN_NO, &own);
         update(&next, o->inputs[0], from);
     }
     if (from == UNSET || from == DEFERRED)
@@ -352,6 +397,18 @@ static Status later_slices(Walk *w, const State *state, const Next *next, const 
     return STATUS_OK;
 }
 
+/* A buffer that keeps what is stored in it is written by nobody else: not in a repeat, and not with
+ * slices of K, which lie one over the other. */
+static uint8_t may_own(const Planner *p, uint32_t op, const OpPlan *plan, uint32_t operand)
+{
+    ValueId value = plan_input(p->graph, op, plan, operand);
+    const Value *v = &p->graph->values.items[value];
+    if (plan->slices > 1 || plan->operands[operand].staging != STAGING_DIRECT)
+        return OWN_NO;
+    bool fixed = v->kind == VALUE_INPUT || v->kind == VALUE_PARAMETER;
+    return fixed && plan_operation(p->graph, op)->region == 0 ? OWN_IN_PLACE : OWN_COPIED;
+}
+
 static Status step_product(Walk *w, const State *state, const Candidate *c, Next next)
 {
     Planner *p = w->p;
@@ -369,6 +426,8 @@ static Status step_product(Walk *w, const State *state, const Candidate *c, Next
         TRY(plan_operand_type(g, w->op, plan, j, &type));
         bill.spread = false;
         bill.may_spread = true;
+        bill.may_own = may_own(p, w->op, plan, j);
+        bill.own = false;
         w->slices = plan->slices;
         ValueId value = plan_input(g, w->op, plan, j);
         Mapping first, *slice = plan->slices > 1 ? &first : NULL;
@@ -377,7 +436,9 @@ static Status step_product(Walk *w, const State *state, const Candidate *c, Next
         TRY(bill_operand(w, state, &next, value, &type, &plan->operands[j], slice, false, &bill));
         w->slices = 1;
         next.spread |= (uint8_t)(bill.spread << j);
-        bill.may_spread = false;
+        next.own |= (uint8_t)(bill.own << j);
+        bill.may_spread = bill.own = false;
+        bill.may_own = OWN_NO;
     }
     double later = 0;
     if (plan->slices > 1)

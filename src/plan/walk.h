@@ -56,7 +56,7 @@ typedef struct Next { /* a step from a state, before anything is copied */
     const OpPlan *plan;
     double cycles, exchange;
     bool in_place;
-    uint8_t spread;
+    uint8_t spread, own;
     uint8_t fused;
     uint64_t target; /* hash of what lives on and where, 0: not known */
     uint32_t ahead;  /* adds behind this operation that it carries out */
@@ -80,11 +80,19 @@ typedef struct Walk {
     uint64_t lightest; /* the least that a step so far keeps resident */
 } Walk;
 
+typedef enum Own {
+    OWN_NO,
+    OWN_COPIED,  /* in shares on the tiles that want it; each copies its own to the operand */
+    OWN_IN_PLACE /* the shares lie in the operand's buffer */
+} Own;
+
 typedef struct Bill { /* what the operands of one step cost */
     uint32_t words, sources;
     double before; /* cost of phases that bring operands to where they are spread */
     bool may_spread;
-    bool spread; /* the last operand goes that way */
+    bool spread;     /* the last operand goes that way */
+    uint8_t may_own; /* Own: how the next operand may be stored where it is wanted */
+    bool own;        /* the last operand lies in shares of its own buffer */
     double local;
     uint64_t bytes;    /* of copies */
     uint64_t resident; /* of parameters placed and padded copies */
