@@ -80,6 +80,11 @@ static inline TensorType random_type(Shape shape, uint8_t precision)
                 uint32_t stride = 1;
                 for (uint32_t i = f->axis_count; i-- > 0;) {
                     f->axes[i].stride = stride;
+                    if (f->axes[i].partitions % 2 == 0 && random_below(2)) { /* in two digits */
+                        f->axes[i].near = 2;
+                        f->axes[i].near_stride = stride;
+                        f->axes[i].stride = 2 * stride;
+                    }
                     stride *= f->axes[i].partitions;
                 }
             }

@@ -173,6 +173,46 @@ static void known_cases(void **state)
     assert_int_equal(type_tile_of_shard(&result, 9, 0), 27);
 }
 
+/* The second product of an MLP whose blocks of K are summed by pairs of tiles: grid 3 x 18 x 27,
+ * column blocks 2 j and 2 j + 1 side by side, those of j + 1 54 tiles on; K stride 2, rows 486. */
+static void near_pieces(void **state)
+{
+    (void)state;
+    TensorType partial = {
+        {3, {27, 729, 1152}},
+        {.order = {ORDER_LEFT},
+         .tile_count = 1458,
+         .replicas = 1,
+         .axis_count = 3,
+         .axes = {{2, true, 18, .block = 16, .stride = 54, .near = 2, .near_stride = 1},
+                  {1, false, 3, .stride = 486},
+                  {0, false, 27, .stride = 2}}}};
+    assert_ok(type_check(&partial));
+    for (uint32_t c = 0; c < 18; c++)
+        for (uint32_t r = 0; r < 3; r++)
+            for (uint32_t k = 0; k < 27; k++) {
+                uint32_t shard = c + 18 * (r + 3 * k);
+                uint32_t tile = r * 486 + c / 2 * 54 + k * 2 + c % 2;
+                assert_int_equal(type_tile_of_shard(&partial, shard, 0), tile);
+                assert_int_equal(type_shard_of_tile(&partial, tile), shard);
+            }
+    /* Its left operand: replicas fill the gaps that the columns leave. */
+    TensorType left = {
+        {2, {729, 4304}},
+        {.order = {ORDER_LEFT},
+         .tile_count = 1458,
+         .replicas = 18,
+         .axis_count = 2,
+         .axes = {{0, false, 3, .stride = 486}, {1, true, 27, .block = 160, .stride = 2}}}};
+    assert_ok(type_check(&left));
+    for (uint32_t c = 0; c < 18; c++)
+        assert_int_equal(type_tile_of_shard(&left, 1 + 3 * 5, c), 486 + 10 + c % 2 + c / 2 * 54);
+    partial.format.axes[0].near = 4;
+    Status status = type_check(&partial);
+    assert_non_null(strstr(status_message(status), "near"));
+    status_free(status);
+}
+
 /* A left operand of three panels of five rows on six tiles, held once: by all of them, or by every
  * other one. */
 static void shares(void **state)
@@ -345,8 +385,10 @@ static void codecs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_types), cmocka_unit_test(known_cases),   cmocka_unit_test(shares),
-        cmocka_unit_test(refused),      cmocka_unit_test(json_and_text), cmocka_unit_test(codecs),
+        cmocka_unit_test(random_types), cmocka_unit_test(known_cases),
+        cmocka_unit_test(near_pieces),  cmocka_unit_test(shares),
+        cmocka_unit_test(refused),      cmocka_unit_test(json_and_text),
+        cmocka_unit_test(codecs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -238,6 +238,7 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
 typedef struct Variant { /* of a grid */
     uint32_t addends, first, slices;
     uint8_t scatter, staging;
+    bool column_pairs;
 } Variant;
 
 static Status push_gemm(Planner *p, uint32_t op, const Grid *g, const Variant *v,
@@ -251,6 +252,7 @@ static Status push_gemm(Planner *p, uint32_t op, const Grid *g, const Variant *v
                             .inner = g->inner}};
     c.plan.operand_count = 2 + v->addends;
     c.plan.scatter = v->scatter;
+    c.plan.column_pairs = v->column_pairs;
     c.plan.slices = v->slices;
     c.plan.result_staging = v->staging;
     c.plan.inner_block = g->piece;
@@ -284,6 +286,14 @@ static bool feeds_product(const Planner *p, ValueId value)
             return false;
     }
     return false;
+}
+
+/* Its left operand may be made of sums that are spread over pairs of tiles. */
+static bool follows_product(const Planner *p, uint32_t op)
+{
+    ValueId left = plan_operation(p->graph, op)->inputs[0];
+    return p->options->pairs && p->options->weights_once &&
+           p->graph->values.items[left].kind == VALUE_RESULT;
 }
 
 /* Slices of K that make the operands of a tile small beside the product. */
@@ -323,6 +333,12 @@ static Status push_variants(Planner *p, uint32_t op, const Grid *g, CandidateArr
         }
         status_free(why);
         why = push_gemm(p, op, g, &v, out);
+        v.column_pairs = follows_product(p, op) && !g->swapped && g->columns % 2 == 0;
+        if (v.column_pairs) {
+            status_free(why);
+            why = push_gemm(p, op, g, &v, out);
+        }
+        v.column_pairs = false;
         v.slices = wanted_slices(p, op, g);
         if (v.slices < 2 || g->swapped)
             continue;
@@ -491,14 +507,14 @@ Format broadcast_format(const Format *format, const Shape *full, const Shape *pa
         AxisTiling axis = format->axes[i];
         if (!axis.stride)
             axis.stride = stride;
-        stride = axis.stride * axis.partitions;
+        stride = axis.stride * axis.partitions / max_u32(axis.near, 1);
         if (axis.axis < missing || part->extent[axis.axis - missing] != full->extent[axis.axis]) {
             out.replicas *= axis.partitions;
             continue;
         }
         axis.axis = (uint8_t)(axis.axis - missing);
         if (axis.partitions == 1)
-            axis.stride = 0;
+            axis.stride = axis.near = axis.near_stride = 0;
         out.axes[out.axis_count++] = axis;
     }
     out.memory_class = MEMORY_STANDARD;

@@ -93,16 +93,28 @@ GemmShape gemm_shape(const Graph *graph, uint32_t op)
 
 typedef struct GridStride { /* tiles from one part to the next */
     uint32_t row, column, inner;
+    bool column_pairs; /* `column` leads from one pair of columns to the next */
 } GridStride;
 
 static GridStride grid_stride(const OpPlan *plan)
 {
     uint32_t R = plan->rows, C = plan->columns, I = plan->inner;
+    if (plan->scatter == SCATTER_ROWS && plan->column_pairs)
+        return (GridStride){.column = 2 * I, .inner = 2, .row = C * I, .column_pairs = true};
     if (plan->scatter == SCATTER_ROWS)
         return (GridStride){.column = 1, .inner = C, .row = C * I};
     if (plan->scatter == SCATTER_COLUMNS)
         return (GridStride){.row = 1, .inner = R, .column = R * I};
     return (GridStride){.column = 1, .row = C, .inner = C * R};
+}
+
+static void add_columns(Format *format, uint32_t axis, uint32_t partitions, uint32_t block,
+                        const GridStride *at)
+{
+    uint32_t before = format->axis_count;
+    format_add_axis(format, axis, partitions, block, at->column);
+    if (at->column_pairs && format->axis_count > before)
+        format->axes[before].near = 2, format->axes[before].near_stride = 1;
 }
 
 /* The result's format when every tile of a block's partials sums a part of the block. */
@@ -121,11 +133,18 @@ static Format scattered_result(const OpPlan *plan, const Format *whole, const Sh
         grain =
             16 * ceil_div_u32(ceil_div_u32(ceil_div_u32(shape->extent[n], 16), parts), plan->inner);
     Format out = format_start(whole->first_tile, 1, whole->order);
-    format_add_axis(&out, other, others, other == n ? column_block : row_block,
-                    other == n ? at.column : at.row);
+    if (other == n)
+        add_columns(&out, n, others, column_block, &at);
+    else
+        format_add_axis(&out, other, others, row_block, at.row);
     format_add_axis(&out, cut, parts * plan->inner, cut == n ? column_block : row_block, at.inner);
     AxisTiling *tiling = &out.axes[out.axis_count - 1];
     tiling->parts = plan->inner;
+    if (at.column_pairs && parts > 1) { /* the parts of a block, then the next block */
+        tiling->near = plan->inner;
+        tiling->near_stride = at.inner;
+        tiling->stride = at.row;
+    }
     tiling->part_block = grain;
     tiling->pad = true;
     return out;
@@ -161,6 +180,8 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     if (plan->slices > 1 &&
         (!plan->scatter || plan->swapped || o->transpose_right || shape.inner % 16))
         return status_error("%s: no slices of K this way", plan->key);
+    if (plan->column_pairs && (plan->scatter != SCATTER_ROWS || plan->columns % 2))
+        return status_error("%s: no pairs of columns this way", plan->key);
     uint32_t R = plan->rows, C = plan->columns, I = plan->inner;
     uint32_t k = left_shape->rank - 1, m = k - 1, n = out_shape->rank - 1;
     uint32_t piece = round_up_u32(ceil_div_u32(shape.inner, I), 16); /* of K, per tile */
@@ -190,15 +211,15 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     format_add_axis(&left, k, I, piece, at.inner);
 
     Format right = format_start(first_tile, R, right_order);
-    format_add_axis(&right, o->transpose_right ? 0 : 1, C, column_block, at.column);
+    add_columns(&right, o->transpose_right ? 0 : 1, C, column_block, &at);
     format_add_axis(&right, o->transpose_right ? 1 : 0, I, piece, at.inner);
 
     Format result = format_start(first_tile, 1, out_order);
-    format_add_axis(&result, n, C, column_block, at.column);
+    add_columns(&result, n, C, column_block, &at);
     format_add_rows(&result, out_shape, m, 0, R, row_block, at.row);
 
     Format partial = format_start(first_tile, 1, out_order);
-    format_add_axis(&partial, n + 1, C, column_block, at.column);
+    add_columns(&partial, n + 1, C, column_block, &at);
     format_add_rows(&partial, out_shape, m, 1, R, row_block, at.row);
     format_add_axis(&partial, 0, I, 1, at.inner);
     if (plan->scatter)

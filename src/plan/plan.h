@@ -70,10 +70,13 @@ typedef struct OpPlan {
     uint32_t key_block;                 /* attention: keys per softmax block */
     uint32_t operand_count;
     OperandPlan operands[PLAN_OPERANDS];
-    Format partial;  /* GEMM: what the product is computed in: partials when inner > 1 */
-    uint32_t slices; /* GEMM: above 1, operands come in that many slices of K, one after the other
-                        into the same memory; their formats are those of the first. 0 is 1 */
-    uint8_t scatter; /* GEMM with inner > 1: Scatter */
+    Format partial;    /* GEMM: what the product is computed in: partials when inner > 1 */
+    uint32_t slices;   /* GEMM: above 1, operands come in that many slices of K, one after the other
+                          into the same memory; their formats are those of the first. 0 is 1 */
+    uint8_t scatter;   /* GEMM with inner > 1: Scatter */
+    bool column_pairs; /* GEMM, SCATTER_ROWS: two columns of the grid lie side by side, then come
+                          the parts of K: the sums of two column blocks then lie on complete pairs
+                          of tiles, or the consumers of one K block where such sums are */
     uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows,
                                PANELS to micro-panels */
     Format result;

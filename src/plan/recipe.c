@@ -180,7 +180,8 @@ static void print_op(Text *text, const OpPlan *plan, bool inside)
         text_printf(text, "%s %u x %u x %u, K block %u", plan->swapped ? " swapped" : "",
                     plan->rows, plan->columns, plan->inner, plan->inner_block);
     if (plan->algorithm == ALGORITHM_GEMM_GRID && plan->scatter)
-        text_printf(text, ", sums spread by %s", scatter_names[plan->scatter]);
+        text_printf(text, ", sums spread by %s%s", scatter_names[plan->scatter],
+                    plan->column_pairs ? ", columns in pairs" : "");
     if (plan->algorithm == ALGORITHM_GEMM_GRID && plan->operand_count > 2)
         text_printf(text, ", %u adds fused", plan->operand_count - 2);
     if (plan->algorithm == ALGORITHM_ATTENTION)
@@ -275,6 +276,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "own", json_integer(plan->own));
     json_object_set_new(out, "apart", json_boolean(plan->apart));
     json_object_set_new(out, "scatter", json_string(scatter_names[plan->scatter]));
+    json_object_set_new(out, "columnPairs", json_boolean(plan->column_pairs));
     json_object_set_new(out, "innerBlock", json_integer(plan->inner_block));
     json_object_set_new(out, "columnBlock", json_integer(plan->column_block));
     json_object_set_new(out, "keyBlock", json_integer(plan->key_block));
@@ -369,7 +371,7 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     static const char *const keys[] = {
         "key",           "algorithm",      "fused",      "swapped",     "inPlace",  "rows",
         "columns",       "inner",          "innerBlock", "columnBlock", "keyBlock", "slices",
-        "resultStaging", "slices",         "scatter",    "apart",       "spread",   "own",
+        "resultStaging", "columnPairs",    "scatter",    "apart",       "spread",   "own",
         "cycles",        "exchangeCycles", "operands",   "partial",     "result",   NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
@@ -385,6 +387,7 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(read_name(place, "resultStaging", staging_names, countof(staging_names),
                   &out->result_staging));
     TRY(read_name(place, "scatter", scatter_names, countof(scatter_names), &out->scatter));
+    TRY(json_bool(place, "columnPairs", &out->column_pairs));
     uint32_t spread, own;
     TRY(json_u32(place, "spread", 0, 3, &spread));
     TRY(json_u32(place, "own", 0, 3, &own));

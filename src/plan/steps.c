@@ -33,7 +33,7 @@ Format format_once(const Format *format, uint32_t first_tile)
     once.memory_class = MEMORY_STANDARD;
     once.share_stride = 0;
     for (uint32_t i = 0; i < once.axis_count; i++)
-        once.axes[i].stride = 0;
+        once.axes[i].stride = once.axes[i].near = once.axes[i].near_stride = 0;
     return once;
 }
 

@@ -56,7 +56,8 @@ static bool axis_equal(AxisTiling a, AxisTiling b)
     return a.axis == b.axis && a.pad == b.pad && a.partitions == b.partitions &&
            a.groups == b.groups && a.block == b.block && a.pad_multiple == b.pad_multiple &&
            a.shard_multiple == b.shard_multiple && a.parts == b.parts &&
-           a.part_block == b.part_block && a.stride == b.stride;
+           a.part_block == b.part_block && a.stride == b.stride && a.near == b.near &&
+           a.near_stride == b.near_stride;
 }
 
 static bool order_has_blocks(const Order *order)
@@ -126,6 +127,8 @@ static void axis_print(Text *text, const AxisTiling *given)
         text_append(text, " pad");
     if (axis.stride)
         text_printf(text, " ts%u", axis.stride);
+    if (axis.near > 1)
+        text_printf(text, " n%ux%u", axis.near, axis.near_stride);
 }
 
 void format_print(Text *text, const Format *format)
@@ -179,6 +182,8 @@ static json_t *axis_to_json(const AxisTiling *given)
     set_unless(object, "parts", axis.parts, 1);
     set_unless(object, "partBlock", axis.part_block, 1);
     set_unless(object, "stride", axis.stride, 0);
+    set_unless(object, "near", axis.near, 0);
+    set_unless(object, "nearStride", axis.near_stride, 0);
     if (axis.pad)
         json_object_set_new(object, "pad", json_true());
     return object;
@@ -233,9 +238,10 @@ static Status read_optional(const JsonPlace *place, const char *key, uint32_t fa
 
 static Status axis_from_json(const JsonPlace *place, AxisTiling *out)
 {
-    static const char *const keys[] = {"axis",        "partitions",    "groups", "block",
-                                       "padMultiple", "shardMultiple", "parts",  "partBlock",
-                                       "stride",      "pad",           NULL};
+    static const char *const keys[] = {"axis",        "partitions",    "groups",     "block",
+                                       "padMultiple", "shardMultiple", "parts",      "partBlock",
+                                       "stride",      "near",          "nearStride", "pad",
+                                       NULL};
     *out = (AxisTiling){0};
     TRY(json_only(place, keys));
     JsonPlace axis;
@@ -254,6 +260,8 @@ static Status axis_from_json(const JsonPlace *place, AxisTiling *out)
     TRY(read_optional(place, "parts", 0, &out->parts));
     TRY(read_optional(place, "partBlock", 0, &out->part_block));
     TRY(read_optional(place, "stride", 0, &out->stride));
+    TRY(read_optional(place, "near", 0, &out->near));
+    TRY(read_optional(place, "nearStride", 0, &out->near_stride));
     return json_has(place, "pad") ? json_bool(place, "pad", &out->pad) : STATUS_OK;
 }
 

@@ -57,6 +57,8 @@ typedef struct AxisTiling {
                                    that is spread over the tiles that made its partials) */
     uint32_t stride; /* in tiles; 0: implicit. Replicas fill the gaps below the explicit strides,
                         then what is left of them follows, then the implicit axes in list order */
+    uint32_t near, near_stride; /* near > 1: this many consecutive pieces lie near_stride tiles
+                                   apart, and `stride` leads from one such run to the next */
 } AxisTiling;
 
 typedef struct Format {
@@ -184,8 +186,8 @@ void type_unpack_shard(const TensorType *type, uint32_t shard, const uint8_t *by
 
 /* "f16 left [S0/4 b2; S1/9 b16 pad] x2 interleaved @0", the form used in dumps (S: axis from the
  * start / partitions, g groups, b block, pm pad multiple, sm shard multiple, p parts x their block,
- * ts tile stride, x replicas, @ first tile; "/9 by 64 every 6 ts1" behind the axes: shares); and
- * JSON. */
+ * ts tile stride, n pieces near x tiles apart, x replicas, @ first tile; "/9 by 64 every 6 ts1"
+ * behind the axes: shares); and JSON. */
 void format_print(Text *text, const Format *format);
 void shape_print(Text *text, const Shape *shape); /* "1x4x144" */
 json_t *format_to_json(const Format *format);

@@ -4,18 +4,20 @@
  * tile holds it is another mixed radix, of the same coordinates and the replica (TileMap). */
 #include "tensor/internal.h"
 
-enum { REPLICA = -1, SHARE = MAX_TILED_AXES, MAX_TILE_DIGITS = 2 * MAX_TILED_AXES + 3 };
+enum { REPLICA = -1, SHARE = MAX_TILED_AXES };
+enum { MAX_PLACES = 2 * MAX_TILED_AXES + 2, MAX_TILE_DIGITS = 2 * MAX_PLACES + 1 };
 #define MAX_SHARD_BYTES ((uint64_t)1 << 30) /* runs keep offsets in 32 bits, steps in 31 */
 #define MAX_TENSOR_BYTES ((uint64_t)1 << 40)
 
-typedef struct TileDigit {
-    uint32_t stride, extent;
+typedef struct TileDigit { /* adds stride * (coordinate / weight % extent) to the tile */
+    uint32_t stride, extent, weight;
     int32_t axis; /* index in format.axes, SHARE or REPLICA */
 } TileDigit;
 
 typedef struct TileMap {
-    uint32_t stride[MAX_TILED_AXES + 1]; /* the share's last */
-    TileDigit digits[MAX_TILE_DIGITS];
+    TileDigit places[MAX_PLACES]; /* of the coordinates: every axis has one or, with near, two */
+    uint32_t place_count;
+    TileDigit digits[MAX_TILE_DIGITS]; /* replicas too, ascending */
     uint32_t digit_count;
     bool regular; /* the digits are a closed mixed radix: no holes, no overlap */
 } TileMap;
@@ -103,21 +105,26 @@ static uint32_t digit_extent(const Format *format, uint32_t i)
     return i == SHARE ? format_shares(format) : format->axes[i].partitions;
 }
 
-/* Those with a stride, the smallest first. */
-static uint32_t explicit_digits(const Format *format, uint32_t order[MAX_TILED_AXES + 1])
+static void add_place(TileMap *map, TileDigit digit)
 {
-    uint32_t count = 0;
+    uint32_t at = map->place_count++;
+    for (; at > 0 && map->places[at - 1].stride > digit.stride; at--)
+        map->places[at] = map->places[at - 1];
+    map->places[at] = digit;
+}
+
+/* Those with a stride, the smallest first. */
+static void add_explicit(TileMap *map, const Format *format)
+{
     for (uint32_t n = 0; n <= format->axis_count; n++) {
-        uint32_t i = n < format->axis_count ? n : SHARE, at = count;
-        uint32_t stride = digit_stride(format, i);
-        if (!stride)
-            continue;
-        for (; at > 0 && digit_stride(format, order[at - 1]) > stride; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-        count++;
+        uint32_t i = n < format->axis_count ? n : SHARE, stride = digit_stride(format, i);
+        uint32_t extent = digit_extent(format, i);
+        uint32_t near = i == SHARE ? 1 : max_u32(format->axes[i].near, 1);
+        if (stride)
+            add_place(map, (TileDigit){stride, extent / near, near, (int)i});
+        if (stride && near > 1)
+            add_place(map, (TileDigit){format->axes[i].near_stride, near, 1, (int)i});
     }
-    return count;
 }
 
 /* Tile strides by seeds.md B.1 rule 6: replicas fill the gaps below explicit strides, then what is
@@ -125,26 +132,25 @@ static uint32_t explicit_digits(const Format *format, uint32_t order[MAX_TILED_A
 static TileMap tile_map(const Format *format)
 {
     TileMap map = {.regular = true};
-    uint32_t order[MAX_TILED_AXES + 1], explicit_count = explicit_digits(format, order);
     uint32_t product = 1, replicas = format->replicas;
-    for (uint32_t k = 0; k < explicit_count; k++) {
-        uint32_t stride = digit_stride(format, order[k]), extent = digit_extent(format, order[k]);
-        map.stride[order[k]] = stride;
-        if (extent == 1)
+    add_explicit(&map, format);
+    for (uint32_t k = 0; k < map.place_count; k++) {
+        const TileDigit *place = &map.places[k];
+        if (place->extent == 1)
             continue;
-        uint32_t gap = stride / product;
-        if (stride % product || replicas % max_u32(gap, 1) || !gap) {
+        uint32_t gap = place->stride / product;
+        if (place->stride % product || replicas % max_u32(gap, 1) || !gap) {
             map.regular = false;
             continue;
         }
         if (gap > 1)
-            map.digits[map.digit_count++] = (TileDigit){product, gap, REPLICA};
+            map.digits[map.digit_count++] = (TileDigit){product, gap, 1, REPLICA};
         replicas /= gap;
-        map.digits[map.digit_count++] = (TileDigit){stride, extent, (int)order[k]};
-        product = stride * extent;
+        map.digits[map.digit_count++] = *place;
+        product = place->stride * place->extent;
     }
     if (replicas > 1)
-        map.digits[map.digit_count++] = (TileDigit){product, replicas, REPLICA};
+        map.digits[map.digit_count++] = (TileDigit){product, replicas, 1, REPLICA};
     product *= replicas;
     if (!map.regular) /* amp-kernels.md 4.2 rule 6, whatever the strides before it */
         product = format->replicas;
@@ -154,9 +160,10 @@ static TileMap tile_map(const Format *format)
             product *= digit_extent(format, i);
         if (digit_stride(format, i))
             continue;
-        map.stride[i] = product;
+        TileDigit place = {product, digit_extent(format, i), 1, (int)i};
+        map.places[map.place_count++] = place;
         if (map.regular)
-            map.digits[map.digit_count++] = (TileDigit){product, digit_extent(format, i), (int)i};
+            map.digits[map.digit_count++] = place;
         product *= digit_extent(format, i);
     }
     return map;
@@ -165,9 +172,14 @@ static TileMap tile_map(const Format *format)
 /* Shard that the index-th tile of the format holds. */
 static uint32_t map_shard(const Format *format, const TileMap *map, uint32_t index)
 {
-    uint32_t weight = format_shares(format), shard = index / map->stride[SHARE] % weight;
+    uint32_t coordinates[MAX_TILED_AXES + 1] = {0};
+    for (uint32_t k = 0; k < map->place_count; k++) {
+        const TileDigit *place = &map->places[k];
+        coordinates[place->axis] += index / place->stride % place->extent * place->weight;
+    }
+    uint32_t shard = coordinates[SHARE], weight = format_shares(format);
     for (uint32_t i = 0; i < format->axis_count; i++) {
-        shard += index / map->stride[i] % format->axes[i].partitions * weight;
+        shard += coordinates[i] * weight;
         weight *= format->axes[i].partitions;
     }
     return shard;
@@ -210,7 +222,7 @@ uint32_t type_tile_of_shard(const TensorType *type, uint32_t shard, uint32_t rep
     for (uint32_t d = 0; d < map.digit_count; d++) {
         const TileDigit *digit = &map.digits[d];
         if (digit->axis != REPLICA) {
-            tile += coordinates[digit->axis] * digit->stride;
+            tile += coordinates[digit->axis] / digit->weight % digit->extent * digit->stride;
             continue;
         }
         tile += replica % digit->extent * digit->stride;
@@ -404,6 +416,11 @@ static Status check_tiles(const TensorType *type)
         product *= format->axes[i].partitions;
         if (product > 1u << 20)
             return status_error("%llu tiles are too many", (unsigned long long)product);
+        uint32_t near = format->axes[i].near;
+        if (near > 1 && (!format->axes[i].stride || !format->axes[i].near_stride ||
+                         format->axes[i].partitions % near))
+            return status_error("%u of %u pieces near each other", near,
+                                format->axes[i].partitions);
         for (uint32_t j = 0; j < i; j++)
             if (format->axes[i].axis == format->axes[j].axis)
                 return status_error("axis %u is named twice", format->axes[i].axis);
