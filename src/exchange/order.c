@@ -51,16 +51,22 @@ static uint32_t leading_end(const Problem *problem, const Message *message)
  * neighbours on the chip, so routes change little from one to the next. Where a receiver begins
  * keeps receivers out of each other's way: `spread` false: behind itself, so that the receivers of
  * a group go round in step; true: at a place of the golden sequence, which spreads any run of
- * receivers evenly over the sources that they share. A message's key is the time at which it would
- * pass if the receiver's sequence had no holes. */
+ * receivers evenly over the sources that they share. Where there are 64-bit messages the partners
+ * of their senders get the same words one by one, all at the same time: first. A message's key is
+ * the time at which it would pass if the receiver's sequence had no holes. */
 static void rotated_times(const Problem *problem, bool spread, uint32_t *time)
 {
     Ranked *list = xmalloc((problem->count + 1) * sizeof *list);
+    bool pairs = false;
+    for (uint32_t m = 0; m < problem->count; m++)
+        pairs |= problem->messages[m].paired;
     for (uint32_t m = 0; m < problem->count; m++) {
         const Message *message = &problem->messages[m];
         uint32_t leader = problem->ends[leading_end(problem, message)].tile;
         uint32_t behind =
             spread ? message->source : (message->source + problem->tiles - leader) % problem->tiles;
+        if (pairs && (message->source ^ 1u) == leader)
+            behind = 0;
         list[m] = (Ranked){(uint64_t)leader << 32 | behind, m};
     }
     sort_ranked(list, problem->count);
