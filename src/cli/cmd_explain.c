@@ -26,7 +26,7 @@ typedef struct StageName {
 } StageName;
 
 static const StageName stages[] = {
-    {"graph", STAGE_PLAN},   {"plan", STAGE_MEMORY},   {"mid", STAGE_MID},
+    {"graph", STAGE_GRAPH},  {"plan", STAGE_MEMORY},   {"mid", STAGE_MID},
     {"tile", STAGE_TILE},    {"memory", STAGE_MEMORY}, {"exchange", STAGE_EXCHANGE},
     {"code", STAGE_PACKAGE},
 };

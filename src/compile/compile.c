@@ -1,6 +1,6 @@
 /* compile.c - the stages in order, each under its span of the log; validators between them in
  * builds that ask for it (IPU_VALIDATE). */
-#include "compile/compile.h"
+#include "compile/lowered.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,42 +13,114 @@
 
 typedef ARRAY(KernelSpec) SpecArray;
 
-static Status make_plan(Compilation *c, const CompileOptions *options, Pool *pool)
+static Status read_recipe(Compilation *c, const CompileOptions *options)
 {
-    if (options->recipe) {
-        JsonPlace place;
-        TRY(json_open(&c->arena, options->recipe_name, options->recipe, strlen(options->recipe),
-                      &place));
-        c->recipe = arena_new(&c->arena, Recipe);
-        Status status = recipe_from_json(&c->arena, &place, c->graph, c->recipe);
-        json_close(&place);
-        TRY(status);
-    } else {
-        uint32_t count;
-        TRY(plan_search(&c->arena, c->graph, &options->plan, pool, &c->recipe, &count));
-        log_event(LOG_INFO, "chosen plan", "finalists=%u predicted_cycles=%.0f", count,
-                  c->recipe->predicted_cycles);
-    }
+    JsonPlace place;
+    TRY(json_open(&c->arena, options->recipe_name, options->recipe, strlen(options->recipe),
+                  &place));
+    c->recipe = arena_new(&c->arena, Recipe);
+    Status status = recipe_from_json(&c->arena, &place, c->graph, c->recipe);
+    json_close(&place);
+    TRY(status);
     return recipe_check(c->graph, c->recipe);
 }
 
-static Status make_mid(Compilation *c)
+static Status search_plan(Compilation *c, const CompileOptions *options, Pool *pool)
 {
-    TRY(mid_lower(&c->arena, c->graph, c->recipe, &c->mid));
-    VALIDATE(mid_check(&c->mid));
+    Recipe *recipes;
+    TRY(plan_search(&c->arena, c->graph, &options->plan, pool, &recipes, &c->finalist_count));
+    c->finalists = arena_array(&c->arena, Finalist, c->finalist_count);
+    for (uint32_t i = 0; i < c->finalist_count; i++)
+        c->finalists[i] =
+            (Finalist){.rank = i, .recipe = &recipes[i], .planned = recipes[i].predicted_cycles};
+    log_event(LOG_INFO, "searched plans", "finalists=%u predicted_cycles=%.0f", c->finalist_count,
+              recipes[0].predicted_cycles);
+    return STATUS_OK;
+}
+
+/* ---- a recipe lowered as far as a price needs ---- */
+
+static Status make_mid(const Graph *graph, const Recipe *recipe, Lowered *l)
+{
+    TRY(mid_lower(&l->arena, graph, recipe, &l->mid));
+    VALIDATE(mid_check(&l->mid));
     LogSpan span = log_open("group_exchanges", "%s", "");
-    uint32_t grouped = mid_group_exchanges(&c->mid);
+    uint32_t grouped = mid_group_exchanges(&l->mid);
     log_close(&span);
     span = log_open("merge_copies", "%s", "");
-    uint32_t merged = mid_merge_copies(&c->mid);
+    uint32_t merged = mid_merge_copies(&l->mid);
     log_close(&span);
     span = log_open("eliminate", "%s", "");
-    uint32_t eliminated = mid_eliminate(&c->mid);
+    uint32_t eliminated = mid_eliminate(&l->mid);
     log_close(&span);
     log_event(LOG_DEBUG, "rewrote mid program", "grouped=%u merged=%u eliminated=%u", grouped,
               merged, eliminated);
-    VALIDATE(mid_check(&c->mid));
+    VALIDATE(mid_check(&l->mid));
     return STATUS_OK;
+}
+
+/* The program with the code that records what the options want. */
+static Status make_tiles(const CompileOptions *options, Lowered *l)
+{
+    static const uint8_t sampling[] = {[PROFILE_OFF] = SAMPLE_NOTHING,
+                                       [PROFILE_OVERALL] = SAMPLE_OVERALL,
+                                       [PROFILE_FULL] = SAMPLE_STEPS};
+    TRY(tile_expand(&l->arena, &l->mid, &l->program));
+    TRY(emit_add_samples(&l->arena, sampling[options->profile], &l->program));
+    VALIDATE(tile_check(&l->program));
+    return STATUS_OK;
+}
+
+static void set_price(Lowered *l)
+{
+    PriceProgram priced;
+    price_program(&l->arena, &l->program, &l->schedule, &priced);
+    price_run(&priced, &l->price);
+    price_free(&priced);
+}
+
+/* One stage: a span of the log around it. */
+#define STAGE(name, call)                                                                          \
+    do {                                                                                           \
+        LogSpan span_ = log_open(name, "%s", "");                                                  \
+        Status stage_status_ = (call);                                                             \
+        stage_seconds = log_close(&span_);                                                         \
+        TRY(stage_status_);                                                                        \
+    } while (0)
+
+Status lower_recipe(const Graph *graph, const Recipe *recipe, const CompileOptions *options,
+                    Pool *pool, Stage until, Lowered *l)
+{
+    double stage_seconds;
+    ScheduleOptions schedule = {.pairs = recipe->pairs};
+    STAGE("construct_mid", make_mid(graph, recipe, l));
+    if (until <= STAGE_MID)
+        return STATUS_OK;
+    STAGE("expand_tiles", make_tiles(options, l));
+    if (until == STAGE_TILE)
+        return STATUS_OK;
+    STAGE("schedule_exchanges",
+          exchange_schedule(&l->arena, &l->program, &schedule, pool, &l->schedule));
+    l->schedule_seconds = stage_seconds;
+    set_price(l);
+    return STATUS_OK;
+}
+
+/* Takes the lowered program over; the recipe's prediction becomes its exact price. */
+static void adopt(Compilation *c, Recipe *recipe, Lowered *l)
+{
+    Lowered old = {c->lowered, c->mid, c->program, c->schedule, c->price, 0};
+    lowered_free(&old);
+    c->recipe = recipe;
+    c->lowered = l->arena;
+    c->mid = l->mid;
+    c->program = l->program;
+    c->schedule = l->schedule;
+    c->price = l->price;
+    c->schedule_seconds = l->schedule_seconds;
+    if (l->price.cycles > 0)
+        recipe->predicted_cycles = l->price.cycles;
+    *l = (Lowered){0};
 }
 
 static void add_spec(SpecArray *specs, Map *seen, const KernelSpec *spec)
@@ -187,61 +259,90 @@ static Status encode_rows(Compilation *c, Pool *pool)
     return status;
 }
 
-/* The recipe's prediction becomes the exact price of what was made of it. */
-static void set_price(Compilation *c)
+static Status fit_program(Compilation *c, const CompileOptions *options, Pool *pool)
 {
-    PriceProgram priced;
-    price_program(&c->arena, &c->program, &c->schedule, &priced);
-    price_run(&priced, &c->price);
-    price_free(&priced);
-    c->recipe->predicted_cycles = c->price.cycles;
-    log_event(LOG_INFO, "costed final placed program", "final_cycles=%.0f final_exchange=%.0f",
-              c->price.cycles, c->price.exchange);
+    double stage_seconds;
+    TRY(build_kernels(c, options, pool));
+    STAGE("size_tile_code", emit_size(&c->arena, &c->program, &c->sizes));
+    STAGE("place_storage", place_storage(c, pool));
+    (void)stage_seconds;
+    return STATUS_OK;
 }
 
-/* One stage: a span of the log around it. */
-#define STAGE(name, call)                                                                          \
-    do {                                                                                           \
-        LogSpan span_ = log_open(name, "%s", "");                                                  \
-        Status stage_status_ = (call);                                                             \
-        stage_seconds = log_close(&span_);                                                         \
-        TRY(stage_status_);                                                                        \
-    } while (0)
+/* Follows the given recipe as far as it is asked for. */
+static Status follow_recipe(Compilation *c, const CompileOptions *options, Pool *pool, Stage until)
+{
+    Lowered lowered = {0};
+    TRY(read_recipe(c, options));
+    if (until == STAGE_PLAN)
+        return STATUS_OK;
+    Status status = lower_recipe(c->graph, c->recipe, options, pool, until, &lowered);
+    if (!status_ok(status)) {
+        lowered_free(&lowered);
+        return status;
+    }
+    adopt(c, c->recipe, &lowered);
+    return until <= STAGE_EXCHANGE ? STATUS_OK : fit_program(c, options, pool);
+}
+
+/* The chosen finalist, or the next best one that fits. When none does, the chosen one's error. */
+static Status fit_finalist(Compilation *c, const CompileOptions *options, Pool *pool)
+{
+    uint32_t best = c->chosen;
+    for (;;) {
+        Lowered lowered = {0};
+        Status status = fit_program(c, options, pool);
+        if (status_ok(status))
+            return STATUS_OK;
+        if (!next_finalist(c, options, pool, status, &lowered))
+            return status_error("%s", c->finalists[best].failure);
+        adopt(c, c->finalists[c->chosen].recipe, &lowered);
+    }
+}
+
+/* Searches, and takes the shortest of the finalists that fit. What is chosen is the same whatever
+ * stage is asked for; when nothing fits, stages before the addresses show the best one. */
+static Status find_recipe(Compilation *c, const CompileOptions *options, Pool *pool, Stage until)
+{
+    double stage_seconds;
+    Lowered lowered = {0};
+    STAGE("construct_plan", search_plan(c, options, pool));
+    c->plan_seconds = stage_seconds;
+    STAGE("cost_finalists", choose_finalist(c, options, pool, &lowered));
+    c->plan_seconds += stage_seconds - lowered.schedule_seconds;
+    uint32_t best = c->chosen;
+    adopt(c, c->finalists[best].recipe, &lowered);
+    Status status = fit_finalist(c, options, pool);
+    if (!status_ok(status)) {
+        if (until > STAGE_EXCHANGE)
+            return status;
+        status_free(status);
+        TRY(lower_finalist(c, options, pool, best, &lowered));
+        adopt(c, c->finalists[best].recipe, &lowered);
+    }
+    log_event(LOG_INFO, "chosen plan", "finalists=%u rank=%u predicted_cycles=%.0f",
+              c->finalist_count, c->finalists[c->chosen].rank, c->recipe->predicted_cycles);
+    return STATUS_OK;
+}
 
 static Status run_stages(Compilation *c, const CompileOptions *options, Pool *pool, Stage until)
 {
     double stage_seconds;
-    STAGE("construct_plan", make_plan(c, options, pool));
-    c->plan_seconds = stage_seconds;
-    if (until == STAGE_PLAN)
+    if (until == STAGE_GRAPH)
         return STATUS_OK;
-    STAGE("construct_mid", make_mid(c));
-    if (until == STAGE_MID)
+    TRY(options->recipe ? follow_recipe(c, options, pool, until)
+                        : find_recipe(c, options, pool, until));
+    if (until <= STAGE_EXCHANGE)
         return STATUS_OK;
-    STAGE("expand_tiles", tile_expand(&c->arena, &c->mid, &c->program));
-    static const uint8_t sampling[] = {[PROFILE_OFF] = SAMPLE_NOTHING,
-                                       [PROFILE_OVERALL] = SAMPLE_OVERALL,
-                                       [PROFILE_FULL] = SAMPLE_STEPS};
-    TRY(emit_add_samples(&c->arena, sampling[options->profile], &c->program));
-    VALIDATE(tile_check(&c->program));
-    if (until == STAGE_TILE)
-        return STATUS_OK;
-    ScheduleOptions schedule = {.pairs = c->recipe->pairs};
-    STAGE("schedule_exchanges",
-          exchange_schedule(&c->arena, &c->program, &schedule, pool, &c->schedule));
-    c->schedule_seconds = stage_seconds;
-    set_price(c);
-    if (until == STAGE_EXCHANGE)
-        return STATUS_OK;
-    TRY(build_kernels(c, options, pool));
-    STAGE("size_tile_code", emit_size(&c->arena, &c->program, &c->sizes));
-    STAGE("place_storage", place_storage(c, pool));
     STAGE("encode_rows", encode_rows(c, pool));
+    log_event(LOG_INFO, "costed final placed program", "final_cycles=%.0f final_exchange=%.0f",
+              c->price.cycles, c->price.exchange);
     if (until == STAGE_MEMORY)
         return STATUS_OK;
     STAGE("emit_tile_code", emit_images(c->worker_arenas, &c->program, &c->placement, c->rows,
                                         &c->linked, pool, &c->images));
     STAGE("build_tile_images", compile_package(c, options));
+    (void)stage_seconds;
     return STATUS_OK;
 }
 
@@ -267,6 +368,7 @@ void compilation_free(Compilation *c)
     for (unsigned i = 0; i < c->worker_count; i++)
         arena_free(&c->worker_arenas[i]);
     free(c->worker_arenas);
+    arena_free(&c->lowered);
     arena_free(&c->arena);
     *c = (Compilation){0};
 }

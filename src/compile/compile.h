@@ -13,6 +13,7 @@
 #include "package/package.h"
 
 typedef enum Stage {
+    STAGE_GRAPH, /* nothing is done */
     STAGE_PLAN,
     STAGE_MID,
     STAGE_TILE,
@@ -31,12 +32,23 @@ typedef struct CompileOptions {
     const Model *model;       /* for the package's text, preprocessing, labels; may be NULL */
 } CompileOptions;
 
+typedef struct Finalist { /* one of the best recipes of the search */
+    uint32_t rank;        /* in the search, from 0 */
+    Recipe *recipe;
+    double planned;      /* cycles: the search's sum */
+    double expected;     /* priced tile by tile, exchanges as their loads let expect; 0: not done */
+    double priced;       /* exactly; 0: not scheduled, as it was not expected to win */
+    const char *failure; /* why it can not be had, else NULL */
+} Finalist;
+
 typedef struct Compilation {
-    Arena arena;
+    Arena arena, lowered; /* lowered: of mid, program and schedule */
     Arena *worker_arenas; /* one per thread of the pool */
     unsigned worker_count;
     const Graph *graph;
     Recipe *recipe;
+    Finalist *finalists; /* in the order in which they could win; none when a recipe was given */
+    uint32_t finalist_count, chosen;
     Mid mid;
     TileProgram program;
     Schedule schedule;
@@ -48,7 +60,8 @@ typedef struct Compilation {
     Row **rows; /* [phase][tile] */
     Images images;
     Package package;
-    double plan_seconds, schedule_seconds;
+    double plan_seconds; /* search and finalists, but for the chosen one's schedule */
+    double schedule_seconds;
 } Compilation;
 
 Status compile(const Graph *graph, const CompileOptions *options, Pool *pool, Stage until,

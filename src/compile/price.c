@@ -160,6 +160,16 @@ static void price_copies(const TileProgram *program, const Step *step, bool in_r
     }
 }
 
+/* Of a phase without transfers: the events, the way of the last word into memory, the guard. */
+static void expected_horizons(const ExchangePhase *phase, uint32_t tiles, uint32_t *cycles)
+{
+    enum { WRITE_LAG = 52 };
+    for (uint32_t t = 0; t < tiles; t++)
+        if (phase->events[t])
+            cycles[t] = phase->events[t] + WRITE_LAG +
+                        2 * (uint32_t)target_row(target_physical(t)) + GUARD_EVENTS;
+}
+
 /* ---- the strides of a repeat: each is a displacement that moves on at its end ---- */
 
 static void note_buffer(const TileProgram *program, bool *used, uint32_t buffer)
@@ -186,7 +196,7 @@ static void note_sequences(const TileProgram *program, size_t begin, bool *used)
         if (step->kind != STEP_EXCHANGE)
             continue;
         const ExchangePhase *phase = &program->phases.items[step->first];
-        for (uint32_t t = 0; t < phase->transfer_count; t++)
+        for (uint32_t t = 0; t < phase->transfer_count; t++) /* none in a program of loads */
             note_buffer(program, used, phase->transfers[t].source.at.buffer);
     }
 }
@@ -232,9 +242,11 @@ void price_program(Arena *arena, const TileProgram *program, const Schedule *sch
             price_calls(program, step, in_repeat, cycles);
         else if (step->kind == STEP_COPY)
             price_copies(program, step, in_repeat, cycles);
-        else if (step->kind == STEP_EXCHANGE)
+        else if (step->kind == STEP_EXCHANGE && schedule)
             memcpy(cycles, schedule->phases[step->first].tile_horizon,
                    program->tiles * sizeof *cycles);
+        else if (step->kind == STEP_EXCHANGE)
+            expected_horizons(&program->phases.items[step->first], program->tiles, cycles);
     }
 }
 

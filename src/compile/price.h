@@ -22,6 +22,8 @@ typedef struct Price {
     double boundary; /* the last tile's end of work to event 0, over all phases */
 } Price;
 
+/* schedule NULL: of a program of loads (tile_expand_loads), with phases as long as their loads let
+ * expect. */
 void price_program(Arena *arena, const TileProgram *program, const Schedule *schedule,
                    PriceProgram *out);
 void price_run(const PriceProgram *program, Price *out);

@@ -77,11 +77,11 @@ static uint64_t volume(const Region *region, const Region *within)
     return elements;
 }
 
-/* Events that some tile receives at least: halves by twos in a word, and two words at a time where
- * both tiles of a pair take them. */
+/* Events that some tile receives at least, counted as conversions are (cost.c): the mean of words
+ * and of items, two words where both tiles of a pair take them. */
 static uint32_t received_words(const Table *from, const Table *to, bool pairs)
 {
-    uint64_t most = 0;
+    uint64_t most = 0, most_items = 0;
     if (to->type.format.shares > 1) /* the regions are those of whole blocks */
         return 0;
     for (uint32_t t = 0; t < to->tiles; t++) {
@@ -93,11 +93,12 @@ static uint32_t received_words(const Table *from, const Table *to, bool pairs)
         if (held >= 0 && from->regions[held].rank == wanted->rank)
             missing -= volume(wanted, &from->regions[held]);
         uint32_t twin = t ^ 1u;
-        if (pairs && twin < to->tiles && to->shard_of[twin] == shard)
-            missing /= 2;
+        bool wide = pairs && twin < to->tiles && to->shard_of[twin] == shard;
+        uint64_t items = wide ? missing / 2 : missing;
         most = missing > most ? missing : most;
+        most_items = items > most_items ? items : most_items;
     }
-    return (uint32_t)(most * precision_bytes(to->type.format.precision) / 4);
+    return (uint32_t)((most + most_items) / 2 * precision_bytes(to->type.format.precision) / 4);
 }
 
 /* ---- pairs of state and candidate ---- */
@@ -129,7 +130,7 @@ static uint32_t free_words(const Planner *p, ValueId value, const Table *to)
     uint64_t share = bytes / to->type.format.replicas; /* that lies where it is wanted */
     uint64_t held = share > PART_BYTES ? share : PART_BYTES;
     uint64_t words = bytes > held ? (bytes - held) / 4 : 0;
-    return (uint32_t)(p->costs.pairs ? words / 2 : words);
+    return (uint32_t)(p->costs.pairs ? words / 4 * 3 : words);
 }
 
 /* Of a slice of K or a view: what it needs is somewhere in the stored tensor, each element of it
@@ -138,7 +139,7 @@ static uint32_t part_words(const Planner *p, const TensorType *from, const Table
 {
     uint64_t bytes = volume(&to->regions[0], NULL) * precision_bytes(to->type.format.precision);
     uint64_t held = type_max_shard_bytes(from), words = bytes > held ? (bytes - held) / 4 : 0;
-    return (uint32_t)(p->costs.pairs && to->type.format.replicas > 1 ? words / 2 : words);
+    return (uint32_t)(p->costs.pairs && to->type.format.replicas > 1 ? words / 4 * 3 : words);
 }
 
 static uint32_t operand_words(Steps *x, const State *state, ValueId value, uint32_t table)

@@ -20,7 +20,8 @@ typedef struct Phase {
     Expand *e;
     PieceArray pieces;
     LocalArray locals;
-    uint32_t *sent; /* words, by tile */
+    uint32_t *sent;                   /* words, by tile */
+    uint32_t *sent_events, *received; /* events, by tile: tile_expand_loads only */
     const char *operation;
 } Phase;
 
@@ -30,7 +31,7 @@ typedef struct OneCopy {
     MidId source, destination;
     RunArray runs;
     uint32_t *senders, *homes; /* tiles of the shards of both sides (type_tiles) */
-    int32_t *holds;            /* source shard of each tile */
+    int32_t *holds, *wants;    /* source and destination shard of each tile */
     const char *name;
 } OneCopy;
 
@@ -111,6 +112,26 @@ static uint32_t choose_sender(const OneCopy *c, uint32_t shard, uint32_t to)
     return best;
 }
 
+/* Events of one pair of shards. Where both tiles of a pair take two words at a time, an eighth is
+ * saved in the end: the sender's partner and messages to single tiles hold them up. A message that
+ * goes to some tiles as words and to others two words at a time is sent in both ways. */
+static void load_pair(OneCopy *c, uint32_t source, uint32_t sender, const uint32_t *homes,
+                      uint32_t words)
+{
+    uint32_t replicas = c->to->format.replicas, tiles = c->phase->e->mid->tiles;
+    bool narrow = false;
+    for (uint32_t r = 0; r < replicas; r++) {
+        uint32_t tile = homes[r], twin = tile ^ 1u;
+        if (c->holds[tile] == (int32_t)source)
+            continue;
+        bool wide = c->phase->e->pairs && twin < tiles && c->wants[twin] == c->wants[tile] &&
+                    c->holds[twin] != (int32_t)source;
+        narrow |= !wide;
+        c->phase->received[tile] += wide ? words / 8 * 7 : words;
+    }
+    c->phase->sent_events[sender] += narrow ? words : words / 8 * 7;
+}
+
 /* All runs of one (source shard, destination shard) pair: to every tile of the destination. */
 static void expand_pair(OneCopy *c, const CopyRun *runs, size_t count)
 {
@@ -127,7 +148,7 @@ static void expand_pair(OneCopy *c, const CopyRun *runs, size_t count)
         for (size_t i = 0; i < count; i++) {
             if (here)
                 keep_local(c, tile, &runs[i], in, out);
-            else
+            else if (!c->phase->e->loads)
                 send_run(c, sender, tile, &runs[i], in, out);
         }
     }
@@ -135,6 +156,8 @@ static void expand_pair(OneCopy *c, const CopyRun *runs, size_t count)
         words += run_words(&runs[i]);
     if (remote)
         c->phase->sent[sender] += words;
+    if (remote && c->phase->e->loads)
+        load_pair(c, source, sender, homes, words);
 }
 
 static Status check_tiles(const OneCopy *c)
@@ -151,13 +174,16 @@ static void make_tables(OneCopy *c)
     uint32_t tiles = c->phase->e->mid->tiles;
     c->senders = xcalloc(c->from->format.tile_count, sizeof *c->senders);
     c->homes = xcalloc(c->to->format.tile_count, sizeof *c->homes);
-    c->holds = xcalloc(tiles, sizeof *c->holds);
+    c->holds = xcalloc(2 * (size_t)tiles, sizeof *c->holds);
+    c->wants = c->holds + tiles;
     type_tiles(c->from, c->senders);
     type_tiles(c->to, c->homes);
-    for (uint32_t t = 0; t < tiles; t++)
+    for (uint32_t t = 0; t < 2 * tiles; t++)
         c->holds[t] = -1;
     for (uint32_t i = 0; i < c->from->format.tile_count; i++)
         c->holds[c->senders[i]] = (int32_t)(i / c->from->format.replicas);
+    for (uint32_t i = 0; i < c->to->format.tile_count; i++)
+        c->wants[c->homes[i]] = (int32_t)(i / c->to->format.replicas);
 }
 
 static Status expand_copy(Phase *phase, const MidOp *op)
@@ -281,6 +307,22 @@ static void make_phase(Phase *phase)
     array_push(&e->program->phases, out);
 }
 
+static void make_load(Phase *phase)
+{
+    Expand *e = phase->e;
+    ExchangePhase out = {.operation = phase->operation, .in_repeat = e->in_repeat};
+    uint32_t most = 0;
+    out.events = arena_array(e->arena, uint32_t, e->mid->tiles);
+    for (uint32_t t = 0; t < e->mid->tiles; t++) {
+        out.events[t] = max_u32(phase->sent_events[t], phase->received[t]);
+        most = max_u32(most, out.events[t]);
+    }
+    if (!most)
+        return;
+    expand_step(e, STEP_EXCHANGE, phase->operation, (uint32_t)e->program->phases.count, 1);
+    array_push(&e->program->phases, out);
+}
+
 static int by_tile(const void *left, const void *right)
 {
     const LocalCopy *a = left, *b = right;
@@ -322,12 +364,17 @@ static void make_locals(Phase *phase)
 Status expand_copies(Expand *e, const MidOp *const *copies, uint32_t count)
 {
     Phase phase = {.e = e, .operation = copies[0]->operation};
-    phase.sent = xcalloc(e->mid->tiles, sizeof *phase.sent);
+    phase.sent = xcalloc(3 * (size_t)e->mid->tiles, sizeof *phase.sent);
+    phase.sent_events = phase.sent + e->mid->tiles;
+    phase.received = phase.sent_events + e->mid->tiles;
     Status status = STATUS_OK;
     for (uint32_t i = 0; i < count && status_ok(status); i++)
         status = expand_copy(&phase, copies[i]);
     if (status_ok(status)) {
-        make_phase(&phase);
+        if (e->loads)
+            make_load(&phase);
+        else
+            make_phase(&phase);
         make_locals(&phase);
     }
     free(phase.sent);

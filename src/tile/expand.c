@@ -109,19 +109,29 @@ static Status expand_ops(Expand *e)
     return STATUS_OK;
 }
 
+static Status expand(Expand *e)
+{
+    *e->program = (TileProgram){.tiles = e->mid->tiles};
+    e->buffer_of = arena_array(e->arena, uint32_t, e->mid->values.count);
+    Status status = make_buffers(e);
+    if (status_ok(status))
+        status = expand_ops(e);
+    if (status_ok(status) && !e->loads)
+        status = split_phases(e->arena, e->program);
+    if (!status_ok(status))
+        tile_free(e->program);
+    return status;
+}
+
 Status tile_expand(Arena *arena, const Mid *mid, TileProgram *out)
 {
-    *out = (TileProgram){.tiles = mid->tiles};
-    Expand e = {.arena = arena, .mid = mid, .program = out};
-    e.buffer_of = arena_array(arena, uint32_t, mid->values.count);
-    Status status = make_buffers(&e);
-    if (status_ok(status))
-        status = expand_ops(&e);
-    if (status_ok(status))
-        status = split_phases(arena, out);
-    if (!status_ok(status))
-        tile_free(out);
-    return status;
+    return expand(&(Expand){.arena = arena, .mid = mid, .program = out});
+}
+
+Status tile_expand_loads(Arena *arena, const Mid *mid, bool pairs, TileProgram *out)
+{
+    return expand(
+        &(Expand){.arena = arena, .mid = mid, .program = out, .loads = true, .pairs = pairs});
 }
 
 void tile_free(TileProgram *program)

@@ -13,6 +13,7 @@ typedef struct Expand {
     TileProgram *program;
     uint32_t *buffer_of; /* per mid value that owns memory */
     bool in_repeat;
+    bool loads, pairs; /* tile_expand_loads */
 } Expand;
 
 /* Where a mid value's shard lies; the shard must be the one the tile holds. */

@@ -80,8 +80,10 @@ typedef struct ExchangePhase {
     uint32_t transfer_count;
     Endpoint *receivers;
     uint32_t receiver_count;
-    bool in_repeat; /* sources in sequence buffers move with the iteration. All transfers of one
-                       sender in such a phase move by the same stride (its OUTGOING_BASE does it) */
+    bool in_repeat;   /* sources in sequence buffers move with the iteration. All transfers of one
+                         sender in such a phase move by the same stride (its OUTGOING_BASE does it) */
+    uint32_t *events; /* tile_expand_loads: instead of transfers, what every tile is expected to
+                         send or receive, the larger of the two; 0: takes no part */
 } ExchangePhase;
 
 typedef enum StepKind {
@@ -117,6 +119,10 @@ typedef struct TileProgram { /* memory in the arena given to tile_expand */
 } TileProgram;
 
 Status tile_expand(Arena *arena, const Mid *mid, TileProgram *out);
+/* The same without transfers, for a price: phases hold what every tile has to send or receive.
+ * pairs: two words an event where both tiles of a pair take them. Phases in repeats are not split.
+ */
+Status tile_expand_loads(Arena *arena, const Mid *mid, bool pairs, TileProgram *out);
 Status
 tile_check(const TileProgram *program); /* bounds, roles, overlap of copies, one class a tile */
 /* only: keys of operations, NULL: all; only_tile -1: all. */
