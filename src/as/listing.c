@@ -39,8 +39,8 @@ static void write_row(Text *out, const ListingRow *row, bool repeated)
     enum { SHOWN = 16 }; /* bytes; longer data is cut */
     const Section *section = row->section;
     Text bytes = {0};
-    for (uint32_t i = 0; i < row->bytes && i < SHOWN && section->data.items;) {
-        const uint8_t *at = section->data.items + row->offset + i;
+    for (uint32_t i = 0; i < row->bytes && i < SHOWN && section && section->data.items;) {
+        const uint8_t *at = &section->data.items[row->offset + i];
         bool word = section->flags & AS_EXECUTE && row->bytes - i >= 4;
         if (word)
             text_printf(&bytes, "%08x ", load_u32(at));

@@ -6,7 +6,7 @@
 static void grow_words(Assembler *as)
 {
     uint32_t slots = as->word_slots ? as->word_slots * 2 : 1024;
-    Word **grown = xcalloc(slots, sizeof *grown);
+    Word **grown = xcalloc(slots, sizeof(Word *));
     for (uint32_t i = 0; i < as->word_slots; i++) {
         Word *word = as->words[i];
         if (!word)

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "ipu/log.h"
 
-#define countof(array) (sizeof(array) / sizeof *(array))
+#define countof(array) (sizeof(array) / sizeof((array)[0]))
 
 static inline uint32_t round_up_u32(uint32_t value, uint32_t multiple)
 {

@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 __attribute__((noreturn)) void fatal_out_of_memory(void);
-void *xmalloc(size_t bytes);               /* bytes 0 gives a unique pointer */
-void *xcalloc(size_t count, size_t bytes); /* zeroed; overflow of the product is fatal */
+#define NEVER_NULL __attribute__((returns_nonnull))
+NEVER_NULL void *xmalloc(size_t bytes);               /* bytes 0 gives a unique pointer */
+NEVER_NULL void *xcalloc(size_t count, size_t bytes); /* zeroed; overflow of the product is fatal */
 void *xrealloc(void *old, size_t bytes);
 char *xstrdup(const char *text);
 
@@ -24,7 +25,8 @@ typedef struct Arena {
     size_t bytes; /* handed out so far */
 } Arena;
 
-void *arena_alloc(Arena *arena, size_t bytes, size_t align); /* zeroed; align: power of two */
+NEVER_NULL void *arena_alloc(Arena *arena, size_t bytes,
+                             size_t align); /* zeroed; align: power of two */
 char *arena_strdup(Arena *arena, const char *text);
 PRINTF_LIKE(2, 3) char *arena_printf(Arena *arena, const char *format, ...);
 void *arena_copy(Arena *arena, const void *source, size_t bytes, size_t align);
@@ -49,17 +51,18 @@ size_t array_bytes(size_t count, size_t bytes); /* product, fatal on overflow */
 #define array_reserve(array, wanted)                                                               \
     ((wanted) > (array)->capacity                                                                  \
          ? (void)((array)->items = array_grow((array)->items, &(array)->capacity, (wanted),        \
-                                              sizeof *(array)->items))                             \
+                                              sizeof(__typeof__(*(array)->items))))                \
          : (void)0)
 #define array_append(array, source, n)                                                             \
     (array_reserve(array, (array)->count + (n)),                                                   \
-     array_append_bytes((array)->items, sizeof *(array)->items, &(array)->count, source, n))
+     array_append_bytes((array)->items, sizeof(__typeof__(*(array)->items)), &(array)->count,      \
+                        source, n))
 #define array_resize(array, n) /* new elements are not initialised */                              \
     (array_reserve(array, n), (void)((array)->count = (n)))
 #define array_free(array)                                                                          \
     (array_release((array)->items), (array)->items = NULL, (array)->count = (array)->capacity = 0)
 
-void *array_grow(void *items, size_t *capacity, size_t wanted, size_t bytes);
+NEVER_NULL void *array_grow(void *items, size_t *capacity, size_t wanted, size_t bytes);
 void array_append_bytes(void *items, size_t bytes, size_t *count, const void *source, size_t n);
 void array_release(void *items);
 

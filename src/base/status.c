@@ -1,4 +1,5 @@
 /* status.c - error messages with context, see status.h. */
+#define STATUS_DEFINED_HERE
 #include "base/base.h"
 
 #include <stdarg.h>

@@ -136,7 +136,7 @@ static Status run_kernel(const KernelSpec *spec, uint64_t seed, Figures *out)
     Arena arena = {0};
     KernelContract contract;
     TRY(kernel_contract(spec, &contract));
-    uint8_t *before[KERNEL_OPERANDS], *after[KERNEL_OPERANDS];
+    uint8_t *before[KERNEL_OPERANDS] = {0}, *after[KERNEL_OPERANDS] = {0};
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     for (uint32_t i = 0; i < contract.operand_count; i++) {
         const OperandContract *o = &contract.operands[i];

@@ -275,7 +275,7 @@ static void stretch_by_handlers(FloatState *state, Weights *weights, uint8_t *me
                                 const FloatOp *const *ops, const FloatAccess *accesses,
                                 uint32_t count)
 {
-    uint64_t sink[2];
+    uint64_t sink = 0; /* of loads that are dropped */
     for (uint32_t i = 0; i < count; i++) {
         const FloatOp *op = ops[i];
         uint64_t loaded[2] = {0, 0};
@@ -289,7 +289,7 @@ static void stretch_by_handlers(FloatState *state, Weights *weights, uint8_t *me
             op->aux(state, weights, op->operand);
         for (uint32_t n = 0; n < 2; n++)
             if (op->kind & (n ? FLOAT_LOAD_SECOND : FLOAT_LOAD))
-                store_u64(op->load[n] < 4 ? (void *)&state->a[2 * op->load[n]] : sink, loaded[n]);
+                store_u64(op->load[n] < 4 ? (void *)&state->a[2 * op->load[n]] : &sink, loaded[n]);
     }
 }
 

@@ -45,7 +45,7 @@ AMP_INLINE uint64_t AMP_NAME(narrow)(Issue *issue, Lanes lanes)
 
 AMP_INLINE Factors AMP_NAME(factors_of)(const FloatState *state, uint64_t raw, Product product)
 {
-    Factors x;
+    Factors x = {.single = 0};
     if (product == SINGLES) {
         x.single = float_of((uint32_t)raw);
     } else if (product == HALVES) {
@@ -258,11 +258,11 @@ AMP_INLINE uint32_t AMP_NAME(slic)(FloatState *state, Weights *weights, const in
     AMP_NAME(accumulate)(&issue, state, operand[1], weights, column, shape, units, sums, next);
     if (second && shape.sets == 2) {
         uint32_t raw[16];
-        memcpy(raw, next, sizeof raw);
+        memcpy(raw, next, sizeof next);
         unsigned entry = 8 + units - 2;
         enter_partials(&issue.flags, float_of(load_register(state, operand[1])),
                        weights->single[column] + entry, partials, sums + entry, raw + entry);
-        memcpy(next, raw, sizeof raw);
+        memcpy(next, raw, sizeof next);
     }
 
     uint64_t leaving = AMP_NAME(results_of)(&issue, results, shape);

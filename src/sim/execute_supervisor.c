@@ -190,6 +190,14 @@ static void write_control(Context *c, uint32_t stream, uint32_t selector, uint32
     }
 }
 
+/* Whether items from `address` on in `cycle` go on with this message. */
+static bool continues(const FabricSend *send, uint64_t cycle, uint32_t address, uint8_t sctl)
+{
+    uint32_t bytes = sctl & 4 ? 8 : 4;
+    return send->sctl == sctl && send->cycle + send->items == cycle &&
+           send->address + send->items * bytes == address;
+}
+
 /* Sends `count` items of the stream. A stretch that goes on is one record. */
 static uint32_t send_items(Context *c, uint32_t count)
 {
@@ -204,10 +212,9 @@ static uint32_t send_items(Context *c, uint32_t count)
         return refuse(c, "sends from outside the memory, or misaligned", address,
                       EXCEPTION_INVALID_ADDR);
     FabricTile *fabric = tile->fabric;
-    FabricSend *last = fabric->sends.count ? &fabric->sends.items[fabric->sends.count - 1] : NULL;
-    if (last && last->sctl == stream->sctl && last->cycle + last->items == tile->cycle &&
-        last->address + last->items * bytes == address)
-        last->items += count;
+    size_t sends = fabric->sends.count;
+    if (sends && continues(&fabric->sends.items[sends - 1], tile->cycle, address, stream->sctl))
+        fabric->sends.items[sends - 1].items += count;
     else
         array_push(&fabric->sends, (FabricSend){.cycle = tile->cycle,
                                                 .address = address,

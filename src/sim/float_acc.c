@@ -89,7 +89,8 @@ INLINE uint32_t multiply_accumulate(FloatState *state, Lanes x, Lanes y, unsigne
 {
     uint32_t flags = 0;
     Lanes old = load_live(state, 0);
-    Ints used = (Ints){0, 1, 2, 3} < (int32_t)lanes;
+    const Ints numbers = {0, 1, 2, 3};
+    Ints used = numbers < (int32_t)lanes;
     Lanes sum = (Lanes)((Bits)used & (Bits)old);
     Lanes result = fused_finish(&flags, x, y, sum, fused(x, y, sum));
     if (raise(state, flags))

@@ -30,10 +30,15 @@ INLINE Lanes magnitude(Lanes x)
     return (Lanes)((Bits)x & 0x7fffffff);
 }
 
+INLINE Ints is_nan(Lanes x)
+{
+    return (Ints)((Bits)x & 0x7fffffff) > (int32_t)SINGLE_INF;
+}
+
 /* The NaN of either operand, as a canonical one, over the result. */
 INLINE Lanes with_nan(Lanes x, Lanes y, Bits result)
 {
-    return (Lanes)select_bits((x != x) | (y != y), SINGLE_NAN - (Bits){0}, result);
+    return (Lanes)select_bits(is_nan(x) | is_nan(y), SINGLE_NAN - (Bits){0}, result);
 }
 
 /* -0 is less than +0: equal operands differ in the sign only when both are zero. */
@@ -89,7 +94,7 @@ INLINE Ints compare(Operation operation, Lanes x, Lanes y)
 
 INLINE uint32_t nan_flag(Lanes x, Lanes y)
 {
-    return any((x != x) | (y != y)) ? FLAG_INV : 0;
+    return any(is_nan(x) | is_nan(y)) ? FLAG_INV : 0;
 }
 
 /* ---- Sources ---- */

@@ -16,9 +16,9 @@
 #endif
 
 #define FLOAT_F16C
-#include "sim/float_acc.c"
-#include "sim/float_arith.c"
-#include "sim/float_convert.c"
+#include "sim/float_acc.c"     /* NOLINT(bugprone-suspicious-include): that is the idea */
+#include "sim/float_arith.c"   /* NOLINT(bugprone-suspicious-include): that is the idea */
+#include "sim/float_convert.c" /* NOLINT(bugprone-suspicious-include): that is the idea */
 
 #if defined(__clang__)
 #pragma clang attribute pop
