@@ -117,6 +117,29 @@ static bool fits(Path *path, const Decoded *d)
     return !in_pair(path, op->stride);
 }
 
+/* The worker is back at the first bundle of a body that the path has just been through: nothing has
+ * changed since, so all rounds but the last are the same again. */
+static void repeat_body(Path *path, uint32_t most)
+{
+    Place place = path->places[path->count];
+    uint32_t body = (place.loop_end - place.repeat_first) / 8;
+    if (body == 0 || body > path->count)
+        return;
+    const Place *start = &path->places[path->count - body];
+    if (start->pc != place.pc || start->loop_end != place.loop_end ||
+        start->repeat_first != place.repeat_first)
+        return;
+    while (place.repeat_count > 1 && path->count + body <= most) {
+        for (uint32_t i = 0; i < body; i++, path->count++) {
+            path->ops[path->count] = path->ops[path->count - body];
+            path->places[path->count] = path->places[path->count - body];
+            path->places[path->count].repeat_count = place.repeat_count;
+        }
+        place.repeat_count--;
+        path->places[path->count] = place;
+    }
+}
+
 static void find_path(Path *path, const Tile *tile, Cache *cache, const Context *c, uint32_t most)
 {
     Place place = place_of(c);
@@ -144,7 +167,10 @@ static void find_path(Path *path, const Tile *tile, Cache *cache, const Context 
         path->low = min_u32(path->low, place.pc - SRAM_BASE);
         path->high = max_u32(path->high, place.pc - SRAM_BASE + 8);
         path->ops[path->count++] = &d->stretch;
-        path->places[path->count] = place = next;
+        path->places[path->count] = next;
+        if (next.loop_end && next.pc == next.repeat_first)
+            repeat_body(path, most);
+        place = path->places[path->count];
     }
 }
 
