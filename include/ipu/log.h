@@ -12,6 +12,7 @@
 #define IPU_LOG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 typedef enum LogLevel { LOG_OFF, LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG } LogLevel;
@@ -39,5 +40,10 @@ double log_close(LogSpan *span);
  * and traces. close_seconds is negative at the opening. */
 typedef void LogObserver(void *context, const char *path, double close_seconds);
 void log_observe(LogObserver *observer, void *context);
+
+/* How far the span that was opened last is, for progress displays: cheap, at any rate, by any
+ * thread. total 0: as it was said before. Opening or closing a span forgets it. */
+void log_progress(uint64_t done, uint64_t total);
+bool log_progress_read(uint64_t *done, uint64_t *total); /* false: nothing was said */
 
 #endif

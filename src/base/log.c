@@ -13,6 +13,7 @@ static struct {
     LogFormat format;
     LogObserver *observer;
     void *observer_context;
+    _Atomic uint64_t done, total; /* of the last span opened */
     pthread_mutex_t mutex;
 } the_log = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -35,6 +36,29 @@ void log_observe(LogObserver *observer, void *context)
 {
     the_log.observer = observer;
     the_log.observer_context = context;
+}
+
+void log_progress(uint64_t done, uint64_t total)
+{
+    if (!the_log.observer)
+        return;
+    the_log.done = done;
+    if (total)
+        the_log.total = total;
+}
+
+bool log_progress_read(uint64_t *done, uint64_t *total)
+{
+    *done = the_log.done;
+    *total = the_log.total;
+    return *done || *total;
+}
+
+static void tell_observer(double close_seconds)
+{
+    the_log.done = the_log.total = 0;
+    if (the_log.observer)
+        the_log.observer(the_log.observer_context, span_path, close_seconds);
 }
 
 static void put_json_text(FILE *stream, const char *text, size_t length)
@@ -118,8 +142,7 @@ LogSpan log_open(const char *name, const char *fields, ...)
     size_t room = PATH_BYTES - span.parent_length;
     snprintf(span_path + span.parent_length, room, "%s%s%s%s%s", span.parent_length ? ":" : "",
              name, *text ? "{" : "", text, *text ? "}" : "");
-    if (the_log.observer)
-        the_log.observer(the_log.observer_context, span_path, -1.0);
+    tell_observer(-1.0);
     return span;
 }
 
@@ -133,8 +156,7 @@ double log_close(LogSpan *span)
         snprintf(text, sizeof text, "seconds=%.6f", seconds);
         write_line(LOG_INFO, "close", text);
     }
-    if (the_log.observer)
-        the_log.observer(the_log.observer_context, span_path, seconds);
+    tell_observer(seconds);
     span_path[span->parent_length] = 0;
     span->open = false;
     return seconds;

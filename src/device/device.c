@@ -189,7 +189,24 @@ static Status take_profile(Device *device)
                            &device->profile_arena, &device->last_profile);
 }
 
-Status device_call(Device *device, const DeviceTensor *inputs, size_t input_count,
+/* Exchange phases of a call, loops unrolled, for progress displays; 0: the package does not say. */
+static uint64_t phases_of_call(const Package *package)
+{
+    const ProfileTilePlan *plan = package->profile_tiles;
+    uint64_t count = 0, times = 1;
+    for (uint32_t i = 0; package->profile_tile_count && i < plan->step_count; i++) {
+        const ProfileStep *step = &package->profile_steps[plan->steps[i]];
+        const char *iterations = profile_metadata(step, "iterations");
+        count += step->kind == PROFILE_EXCHANGE || step->kind == PROFILE_SYNC ? times : 0;
+        if (strcmp(step->kernel, PROFILE_REPEAT) == 0 && iterations)
+            times = strtoull(iterations, NULL, 10);
+        else if (strcmp(step->kernel, PROFILE_REPEAT_END) == 0)
+            times = 1;
+    }
+    return count;
+}
+
+static Status call(Device *device, const DeviceTensor *inputs, size_t input_count,
                    const DeviceTensor *outputs, size_t output_count)
 {
     if (device->broken)
@@ -213,6 +230,16 @@ Status device_call(Device *device, const DeviceTensor *inputs, size_t input_coun
     TRY(resume_to_rendezvous(device)); /* round the loop, to the next input rendezvous */
     device->run.host_seconds = seconds_now() - start;
     return STATUS_OK;
+}
+
+Status device_call(Device *device, const DeviceTensor *inputs, size_t input_count,
+                   const DeviceTensor *outputs, size_t output_count)
+{
+    LogSpan span = log_open("simulate", "%s", "");
+    log_progress(0, phases_of_call(device->package));
+    Status status = call(device, inputs, input_count, outputs, output_count);
+    log_close(&span);
+    return status;
 }
 
 Status device_read_memory(Device *device, uint32_t physical_tile, uint32_t address, void *data,

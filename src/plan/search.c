@@ -95,6 +95,7 @@ Status walk_region(Planner *p, uint32_t region, uint32_t iterations, const State
     array_push(&now, *start);
     for (uint32_t i = 0; i < r->operation_count && status_ok(status); i++) {
         Status why = STATUS_OK;
+        log_progress(i, region == 0 ? r->operation_count : 0);
         w.op = r->operations[i];
         w.nexts.count = 0;
         w.last = region == 0 && i + 1 == r->operation_count;

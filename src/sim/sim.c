@@ -487,6 +487,7 @@ static bool deliver(Sim *sim)
     }
     if (sim->phases.count)
         measure_phase(sim, &sim->phases.items[sim->phases.count - 1]);
+    log_progress(sim->phases.count, 0);
     for (uint32_t i = 0; i < sim->live_count; i++)
         close_window(&sim->tiles[sim->live[i]]);
     return true;
