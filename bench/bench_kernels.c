@@ -79,7 +79,7 @@ static const Known known[] = {
     {"cast_f16_to_f8", "1024 elements, linear", SPEC(CAST, F16, F8F143, 1024, -4), NULL},
     {"cast_f16_to_f8", "184x96 panels, separate elements",
      SPEC(CAST, F16, F8F143, 184 * 96, -4, 184), NULL},
-    {"copy", "8 KiB, standard to interleaved", SPEC(COPY, 1, 8192, 8192, 8192), NULL},
+    {"copy", "8 KiB, standard to interleaved", SPEC(COPY, 1, 8192, 8192, 8192, 1), NULL},
 };
 
 typedef struct Tally {

@@ -93,8 +93,6 @@ void cut_free(CutPhase *cut);
 /* Opens the problem of a cut phase. */
 Status cut_open(const TileProgram *program, const CutPhase *cut, Problem *out);
 
-/* Buffer whose memory this one uses. */
-uint32_t buffer_root(const TileProgram *program, uint32_t buffer);
 /* ---- order.c, tracks.c: one pass gives every message its start ---- */
 
 typedef struct Tracks Tracks; /* free intervals of all tiles, for one pass at a time */

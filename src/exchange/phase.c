@@ -3,17 +3,6 @@
 
 #include <stdlib.h>
 
-uint32_t buffer_root(const TileProgram *program, uint32_t buffer)
-{
-    for (uint32_t steps = 0; steps < program->buffers.count; steps++) {
-        uint32_t alias = program->buffers.items[buffer].alias;
-        if (alias == BUFFER_NONE || alias >= program->buffers.count)
-            break;
-        buffer = alias;
-    }
-    return buffer;
-}
-
 static Status check_place(const TileProgram *program, const Endpoint *end, uint32_t words)
 {
     if (end->tile >= program->tiles || end->tile >= TILES)

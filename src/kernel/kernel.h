@@ -115,11 +115,13 @@ enum { /* PACK: row-major [matrices, rows, columns] F16, row pitch in elements -
        PACK_ROW_BLOCK,
        PACK_PITCH
 };
-enum { /* COPY: rows of bytes with pitches; everything a multiple of 4; out and in do not overlap */
+enum { /* COPY: rows of bytes with pitches; everything a multiple of 4; out and in do not overlap.
+          apart = 1: the contract may ask for different memory elements, for twice the speed */
        COPY_ROWS,
        COPY_ROW_BYTES,
        COPY_OUT_PITCH,
-       COPY_IN_PITCH
+       COPY_IN_PITCH,
+       COPY_APART
 };
 enum { FILL_BYTES };
 enum { /* MOMENTS: mean and variance of row-major rows, F32 [rows, 2]; operands out, x, or (add = 1:

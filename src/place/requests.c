@@ -15,13 +15,6 @@ static bool has_tile(const TileBits *bits, uint32_t tile)
     return bits->word[tile / 64] >> (tile % 64) & 1;
 }
 
-static uint32_t find_root(const TileProgram *program, uint32_t buffer)
-{
-    while (program->buffers.items[buffer].alias != BUFFER_NONE)
-        buffer = program->buffers.items[buffer].alias;
-    return buffer;
-}
-
 static void touch(Requests *requests, uint32_t buffer, uint32_t step)
 {
     Request *request = &requests->items[requests->root[buffer]];
@@ -33,7 +26,7 @@ static void touch(Requests *requests, uint32_t buffer, uint32_t step)
 static Status collect_sizes(Arena *arena, const TileProgram *program, Requests *out)
 {
     for (uint32_t b = 0; b < program->buffers.count; b++) {
-        out->root[b] = find_root(program, b);
+        out->root[b] = buffer_root(program, b);
         if (out->root[b] == b) {
             out->items[b].bytes = arena_array(arena, uint32_t, program->tiles);
             out->items[b].first = UINT32_MAX;
@@ -166,6 +159,21 @@ static Status separate_operands(const TileProgram *program, Requests *out)
     return STATUS_OK;
 }
 
+static Status separate_copies(const TileProgram *program, Requests *out)
+{
+    for (uint32_t c = 0; c < program->copies.count; c++) {
+        const LocalCopy *copy = &program->copies.items[c];
+        KernelSpec spec = local_copy_spec(copy);
+        KernelContract contract;
+        TileBits tiles = {0};
+        TRY(kernel_contract(&spec, &contract));
+        add_tile(&tiles, copy->tile);
+        if (contract.separate[0])
+            separate(out, copy->out.buffer, copy->in.buffer, &tiles);
+    }
+    return STATUS_OK;
+}
+
 static Status apply_constraints(const ConstraintArray *constraints, Requests *out)
 {
     for (size_t i = 0; i < constraints->count; i++) {
@@ -197,6 +205,7 @@ Status requests_collect(Arena *arena, const TileProgram *program,
     TRY(collect_sizes(arena, program, out));
     TRY(collect_lifetimes(program, out));
     TRY(separate_operands(program, out));
+    TRY(separate_copies(program, out));
     TRY(apply_constraints(constraints, out));
     for (size_t i = 0; i < out->separations.count; i++) /* only tiles where both are */
         for (uint32_t tile = 0; tile < program->tiles; tile++)

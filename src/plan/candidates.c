@@ -155,7 +155,7 @@ static double own_part_cycles(Costs *costs, const TensorType *partial, const Ten
     type_shard_matrix(partial, 0, &outer, &rows, &columns);
     type_shard_matrix(part, 0, &outer, &part_rows, &part_columns);
     bool turned = part->format.order.kind == ORDER_TRANSPOSED_LEFT;
-    KernelSpec copy = {.family = KERNEL_COPY};
+    KernelSpec copy = {.family = KERNEL_COPY, .p = {[COPY_APART] = 1}};
     copy.p[COPY_ROWS] = (int32_t)((turned ? part_rows : part_columns) / 16);
     copy.p[COPY_ROW_BYTES] = (int32_t)(32 * (turned ? part_columns : part_rows));
     copy.p[COPY_OUT_PITCH] = copy.p[COPY_ROW_BYTES];

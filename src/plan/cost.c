@@ -116,7 +116,7 @@ static void open_pair(Counter *c, const CopyRun *run)
 
 static double local_copy_cycles(Costs *costs, const CopyRun *run)
 {
-    KernelSpec spec = {.family = KERNEL_COPY};
+    KernelSpec spec = {.family = KERNEL_COPY, .p = {[COPY_APART] = 1}};
     spec.p[COPY_ROWS] = (int32_t)run->count[0];
     spec.p[COPY_ROW_BYTES] = (int32_t)run->bytes;
     spec.p[COPY_OUT_PITCH] = run->count[0] > 1 ? run->destination_step[0] : (int32_t)run->bytes;

@@ -356,6 +356,8 @@ static void make_locals(Phase *phase)
             last->out_pitch = last->in_pitch = last->row_bytes;
         } else {
             array_push(&p->copies, *copy);
+            p->copies.items[p->copies.count - 1].apart =
+                buffer_root(p, copy->out.buffer) != buffer_root(p, copy->in.buffer);
         }
     }
     expand_step(phase->e, STEP_COPY, phase->operation, first, (uint32_t)p->copies.count - first);

@@ -52,6 +52,7 @@ typedef struct LocalCopy { /* rows of bytes within a tile; a KERNEL_COPY spec */
     uint32_t tile;
     BufferRef out, in;
     uint32_t rows, row_bytes, out_pitch, in_pitch;
+    bool apart; /* between memories that may be kept in different elements */
 } LocalCopy;
 
 static inline KernelSpec local_copy_spec(const LocalCopy *copy)
@@ -60,7 +61,8 @@ static inline KernelSpec local_copy_spec(const LocalCopy *copy)
                         .p = {[COPY_ROWS] = (int32_t)copy->rows,
                               [COPY_ROW_BYTES] = (int32_t)copy->row_bytes,
                               [COPY_OUT_PITCH] = (int32_t)copy->out_pitch,
-                              [COPY_IN_PITCH] = (int32_t)copy->in_pitch}};
+                              [COPY_IN_PITCH] = (int32_t)copy->in_pitch,
+                              [COPY_APART] = copy->apart}};
 }
 
 typedef struct Endpoint {
@@ -117,6 +119,14 @@ typedef struct TileProgram { /* memory in the arena given to tile_expand */
     uint8_t sampling;       /* Sampling */
     uint32_t sample_buffer; /* SAMPLE_STEPS: added by emit_add_samples */
 } TileProgram;
+
+/* The buffer whose memory this one is. */
+static inline uint32_t buffer_root(const TileProgram *program, uint32_t buffer)
+{
+    while (program->buffers.items[buffer].alias != BUFFER_NONE)
+        buffer = program->buffers.items[buffer].alias;
+    return buffer;
+}
 
 Status tile_expand(Arena *arena, const Mid *mid, TileProgram *out);
 /* The same without transfers, for a price: phases hold what every tile has to send or receive.
