@@ -136,12 +136,12 @@ static Status run_kernel(const KernelSpec *spec, uint64_t seed, Figures *out)
     Arena arena = {0};
     KernelContract contract;
     TRY(kernel_contract(spec, &contract));
-    uint8_t *before[KERNEL_OPERANDS] = {0}, *after[KERNEL_OPERANDS] = {0};
+    uint8_t *before[KERNEL_OPERANDS], *after[KERNEL_OPERANDS]; /* unused ones are empty */
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-    for (uint32_t i = 0; i < contract.operand_count; i++) {
+    for (uint32_t i = 0; i < KERNEL_OPERANDS; i++) {
         const OperandContract *o = &contract.operands[i];
         before[i] = arena_alloc(&arena, o->bytes, 16);
-        if (!o->output || o->reads_old)
+        if (i < contract.operand_count && (!o->output || o->reads_old))
             fill_operand(o, &state, before[i]);
         after[i] = arena_copy(&arena, before[i], o->bytes, 16);
     }
