@@ -3,9 +3,10 @@
 // One state, one `draw`; every input changes the state and asks for a frame.
 
 const $ = id => document.getElementById(id);
-const COLOURS = { 0: "#17854c", 1: "#cf3f4a", 2: "#c58b24", 3: "#ffffff", wait: "#8ebeb4" };
+const COLOURS = { 0: "#17854c", 1: "#cf3f4a", 2: "#c58b24", get 3() { return isDark() ? "#39424a" : "#ffffff"; }, get wait() { return isDark() ? "#5f8f86" : "#8ebeb4"; } };
+const isDark = () => document.documentElement.dataset.theme === "dark";
 const LANES = ["#8ebeb4", "#17854c", "#287db2", "#6b5596", "#9a547f"];
-const state = { from: 0, to: D.span, top: 0, row: 2, kind: "", search: "", colour: "kind", selected: -1, focus: null,
+const state = { from: 0, to: D.span, top: 0, row: 0, kind: "", search: "", colour: "kind", selected: -1, focus: null,
                 tab: 0, undo: [], sort: {}, exchange: 0, flame: null };
 const format = n => Math.round(n).toLocaleString("en-US").replace(/,/g, "\u202f");
 const percent = (a, b) => b > 0 ? (100 * a / b).toFixed(1) + " %" : "-";
@@ -14,13 +15,15 @@ const time = cycles => (cycles / D.clockHz * 1e6).toFixed(2) + " \u00b5s";
 
 // --- what is wanted
 
-let wantedSteps = null; // per step, or null: all
+let wantedSteps = null, wantedVersion = 0; // per step, or null: all
+for (const s of STEPS) s.text = [s.operation, s.kernel, ...s.metadata].join("\n").toLowerCase();
 function updateWanted() {
   const words = state.search.toLowerCase().split(/\s+/).filter(Boolean), focus = state.focus;
   wantedSteps = words.length || state.kind !== "" || focus ? STEPS.map((s, i) =>
     (state.kind === "" || s.kind === +state.kind) && words.every(w => s.text.includes(w)) && (!focus || focus.test(s, i))) : null;
+  wantedVersion++;
 }
-const wanted = i => !wantedSteps || wantedSteps[S.step[i]];
+const look = ranged => ({ steps: wantedSteps, from: ranged ? state.from : -1, to: ranged ? state.to : Infinity });
 
 // --- colours
 
@@ -39,7 +42,11 @@ function colourOf(step) {
   return hsl(hueOf(state.colour === "kernel" ? step.kernel : step.operation), 0.5);
 }
 const packed = hex => (255 << 24 | parseInt(hex.slice(5, 7), 16) << 16 | parseInt(hex.slice(3, 5), 16) << 8 | parseInt(hex.slice(1, 3), 16)) >>> 0;
-const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+let theme = { name: null };
+function css(name) { // of the theme that is on; asked for in every frame
+  if (theme.name !== document.documentElement.dataset.theme) theme = { name: document.documentElement.dataset.theme };
+  return theme[name] || (theme[name] = getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+}
 const mix = (a, b, part) => "#" + [1, 3, 5].map(i => Math.round(parseInt(a.slice(i, i + 2), 16) * (1 - part) +
   parseInt(b.slice(i, i + 2), 16) * part).toString(16).padStart(2, "0")).join("");
 const full = hex => hex.length === 4 ? "#" + [...hex.slice(1)].map(c => c + c).join("") : hex;
@@ -56,9 +63,8 @@ function size(canvas, height) {
 
 let overviewCache = { key: "" };
 function drawOverview() {
-  const [c, w, h, ratio] = size($("overview")), key = [w, h, state.search, state.kind, state.focus && state.focus.label].join("|");
-  if (overviewCache.key !== key) overviewCache = { key, rows: coverage(w, 0, D.span, wanted) };
-  if (!overviewCache.image || overviewCache.theme !== document.documentElement.dataset.theme) stackOverview(c, w, h);
+  const [c, w, h, ratio] = size($("overview")), key = [w, h, wantedVersion, document.documentElement.dataset.theme].join("|");
+  if (overviewCache.key !== key) overviewCache = { key, image: stackOverview(c, w, h, coverage(w, wantedSteps)) };
   c.putImageData(overviewCache.image, 0, 0);
   const a = state.from / D.span * w, b = state.to / D.span * w;
   c.fillStyle = "#0003"; c.fillRect(0, 0, a, h); c.fillRect(b, 0, w - b, h);
@@ -66,7 +72,7 @@ function drawOverview() {
   if (state.dragging && state.dragging.in === "overview") drawDrag(c, h, w, 0, D.span);
 }
 
-function stackOverview(c, w, h) {
+function stackOverview(c, w, h, rows) {
   const stack = [[1, COLOURS[1]], [0, COLOURS[0]], [4, COLOURS.wait], [2, COLOURS[2]], [3, COLOURS[3]]], image = c.createImageData(w, h);
   const pixels = new Uint32Array(image.data.buffer);
   pixels.fill(packed(full(css("--paper"))));
@@ -74,12 +80,11 @@ function stackOverview(c, w, h) {
     let sum = 0;
     for (const [row, colour] of stack) {
       const low = Math.round(sum / D.tiles.length * h), value = packed(colour);
-      sum += overviewCache.rows[row][x];
+      sum += rows[row][x];
       for (let y = low; y < Math.min(h, Math.round(sum / D.tiles.length * h)); y++) pixels[(h - 1 - y) * w + x] = value;
     }
   }
-  overviewCache.image = image;
-  overviewCache.theme = document.documentElement.dataset.theme;
+  return image;
 }
 
 function drawDrag(c, h, w, from, to) {
@@ -89,52 +94,92 @@ function drawDrag(c, h, w, from, to) {
 
 // --- tiles by time
 
-function firstEndingAfter(t, cycle) {
-  let low = S.first[t], high = S.first[t + 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (S.start[middle] + S.duration[middle] > cycle) high = middle; else low = middle + 1;
-  }
-  return low;
+// Colour by cell (report_data.js, levels of detail): nothing, then every step's own and its wait's.
+let palette = { key: "" };
+function colours() {
+  const key = [state.colour, wantedVersion, document.documentElement.dataset.theme].join("|");
+  if (palette.key === key) return palette.values;
+  const paper = full(css("--paper")), values = new Uint32Array(2 * STEPS.length + 1), wait = packed(COLOURS.wait), dimmed = packed(mix(COLOURS.wait, paper, 0.8));
+  values[0] = packed(paper);
+  STEPS.forEach((s, i) => {
+    const on = !wantedSteps || wantedSteps[i], colour = colourOf(s);
+    values[2 * i + 1] = packed(on ? colour : mix(colour, paper, 0.85));
+    values[2 * i + 2] = on ? wait : dimmed;
+  });
+  palette = { key, values };
+  return values;
 }
 
-// The longest of the samples that share a pixel has it.
+// Height of a tile's row in pixels of the screen, not always whole; state.row 0: what fills the space.
+function rowHeight() {
+  const ratio = window.devicePixelRatio || 1, room = ($("timeline").clientHeight - 18) * ratio;
+  return Math.max(1, state.row ? Math.round(state.row * ratio) : Math.min(24 * ratio, room / D.tiles.length));
+}
+
+// Where many samples share a pixel, cells are drawn: a look-up for every pixel, whatever the number of samples.
+// Else the samples themselves; the longest of those that share a pixel has it.
+const FEW_SAMPLES = 60000;
+let picture = null;
 function drawTimeline() {
-  const [c, w, h, ratio] = size($("timeline")), axis = Math.round(18 * ratio);
-  const image = c.createImageData(w, h), pixels = new Uint32Array(image.data.buffer), paper = full(css("--paper"));
-  pixels.fill(packed(paper));
-  const strong = STEPS.map(s => packed(colourOf(s))), dim = STEPS.map(s => packed(mix(colourOf(s), paper, 0.85)));
-  const wait = packed(COLOURS.wait), waitDim = packed(mix(COLOURS.wait, paper, 0.8)), blue = packed(full(css("--select")));
-  const row = Math.max(1, Math.round(state.row * ratio)), scale = w / (state.to - state.from), longest = new Float64Array(w);
-  const rows = Math.ceil((h - axis) / row);
-  for (let r = 0; r < rows && state.top + r < D.tiles.length; r++) {
-    const t = state.top + r, y = axis + r * row, base = y * w;
-    longest.fill(0);
-    for (let i = firstEndingAfter(t, state.from); i < S.first[t + 1] && S.start[i] < state.to; i++) {
-      const step = S.step[i], on = !wantedSteps || wantedSteps[step], d = S.duration[i];
-      const a = (S.start[i] - state.from) * scale, b = a + d * scale;
-      const x0 = Math.max(0, Math.floor(a)), x1 = Math.min(w, Math.max(x0 + 1, Math.floor(b)));
-      let colour = on ? strong[step] : dim[step];
-      if (i === state.selected) colour = blue;
-      if (x1 - x0 === 1) {
-        if (x0 < w && longest[x0] < d) { longest[x0] = d; pixels[base + x0] = colour; }
-        continue;
-      }
-      const kind = STEPS[step].kind, until = kind === EXCHANGE ? Math.floor(a + S.wait[i] * scale) : x0;
-      for (let x = x0; x < x1; x++)
-        pixels[base + x] = x < until && i !== state.selected ? (on ? wait : waitDim) : colour;
-      longest.fill(d, x0, x1);
-    }
-    const gap = row >= 6 ? 1 : 0;
-    for (let k = 1; k < row - gap && y + k < h; k++) pixels.copyWithin(base + k * w, base, base + w);
+  const [c, w, h, ratio] = size($("timeline")), axis = Math.round(18 * ratio), values = colours();
+  if (!picture || picture.image.width !== w || picture.image.height !== h) {
+    const image = c.createImageData(w, h);
+    picture = { image, pixels: new Uint32Array(image.data.buffer), longest: new Float64Array(w), cell: new Uint32Array(w) };
   }
-  c.putImageData(image, 0, 0);
+  const pixels = picture.pixels, row = rowHeight(), gap = row >= 10 ? 1 : 0;
+  const rows = Math.min(Math.ceil((h - axis) / row), D.tiles.length - state.top), part = (state.to - state.from) / D.span;
+  const n = 2 ** Math.max(10, Math.ceil(Math.log2(w / part))), cells = S.n * part * rows / D.tiles.length > FEW_SAMPLES && n * D.tiles.length <= CELLS_LIMIT;
+  const level = cells ? levelOf(n) : null;
+  if (cells) for (let x = 0; x < w; x++) picture.cell[x] = Math.min(n - 1, Math.floor((state.from + (x + 0.5) / w * (state.to - state.from)) / D.span * n));
+  pixels.fill(values[0]);
+  for (let r = 0; r < rows; r++) {
+    const y = axis + Math.round(r * row), base = y * w, below = axis + Math.round((r + 1) * row) - gap;
+    if (y >= h) break;
+    if (cells) drawCells(level, state.top + r, base, w, values); else drawSamples(state.top + r, base, w, values);
+    for (let k = y + 1; k < below && k < h; k++) pixels.copyWithin(k * w, base, base + w);
+  }
+  c.putImageData(picture.image, 0, 0);
+  drawSelected(c, w, axis, row);
   drawAxis(c, w, axis, ratio);
+  drawTileNumbers(axis, row, rows);
   if (state.dragging && state.dragging.in === "timeline") drawDrag(c, h, w, state.from, state.to);
   const visible = Math.max(1, Math.floor((h - axis) / row)), bar = $("bar").clientHeight;
   $("thumb").style.height = Math.min(bar, Math.max(18, bar * visible / D.tiles.length)) + "px";
   $("thumb").style.top = Math.min(bar - 18, bar * state.top / D.tiles.length) + "px";
   state.visible = visible;
+  document.body.dataset.detail = cells ? "cells" : "samples";
+}
+
+function drawCells(level, t, base, w, values) {
+  if (!level.made[t]) fillRow(level, t);
+  const { pixels, cell } = picture, cells = level.cells, from = t * level.n;
+  for (let x = 0; x < w; x++) pixels[base + x] = values[cells[from + cell[x]]];
+}
+
+function drawSamples(t, base, w, values) {
+  const { pixels, longest } = picture, { step, start, duration, wait } = S, from = state.from, to = state.to, scale = w / (to - from);
+  longest.fill(0);
+  for (let i = firstEndingAfter(t, from), end = S.first[t + 1]; i < end && start[i] < to; i++) {
+    const d = duration[i], s = step[i], a = (start[i] - from) * scale, colour = values[2 * s + 1];
+    const x0 = a > 0 ? a | 0 : 0, b = Math.min(w, a + d * scale) | 0, x1 = b > x0 ? b : x0 + 1;
+    if (x1 - x0 === 1) {
+      if (x0 < w && longest[x0] < d) { longest[x0] = d; pixels[base + x0] = colour; }
+      continue;
+    }
+    pixels.fill(colour, base + x0, base + x1);
+    longest.fill(d, x0, x1);
+    if (KIND_OF[s] !== EXCHANGE || !wait[i]) continue;
+    const until = Math.min(x1, a + wait[i] * scale | 0);
+    if (until > x0) pixels.fill(values[2 * s + 2], base + x0, base + until);
+  }
+}
+
+function drawSelected(c, w, axis, row) {
+  const i = state.selected, y = i < 0 ? -1 : axis + Math.round((S.tile[i] - state.top) * row);
+  if (y < axis) return;
+  const scale = w / (state.to - state.from), x = (S.start[i] - state.from) * scale;
+  c.fillStyle = css("--select");
+  c.fillRect(x, y, Math.max(2, S.duration[i] * scale), Math.max(2, row));
 }
 
 function drawAxis(c, w, axis, ratio) {
@@ -149,9 +194,21 @@ function drawAxis(c, w, axis, ratio) {
   }
 }
 
+// Logical tiles beside their rows, as many as there is room for.
+function drawTileNumbers(axis, row, rows) {
+  const [c, w, h, ratio] = size($("axis")), every = [1, 2, 5, 10, 20, 50, 100, 200].find(k => k * row >= 16 * ratio) || 500;
+  c.fillStyle = css("--box"); c.fillRect(0, 0, w, h);
+  c.fillStyle = css("--soft"); c.font = 11 * ratio + "px system-ui, sans-serif"; c.textBaseline = "middle"; c.textAlign = "right";
+  c.fillText("tile", w - 6 * ratio, axis / 2);
+  for (let t = Math.ceil(state.top / every) * every; t < state.top + rows; t += every) {
+    const y = axis + (t - state.top + 0.5) * row;
+    c.fillText(t, w - 6 * ratio, Math.max(y, axis + 6 * ratio)); c.fillRect(w - 3 * ratio, y, 3 * ratio, ratio);
+  }
+}
+
 function sampleAt(event) {
   const box = $("timeline").getBoundingClientRect(), ratio = window.devicePixelRatio || 1;
-  const row = Math.max(1, Math.round(state.row * ratio)), y = (event.clientY - box.top) * ratio - Math.round(18 * ratio);
+  const row = rowHeight(), y = (event.clientY - box.top) * ratio - Math.round(18 * ratio);
   const t = state.top + Math.floor(y / row), cycle = state.from + (event.clientX - box.left) / box.width * (state.to - state.from);
   if (y < 0 || t < 0 || t >= D.tiles.length) return -1;
   const i = firstEndingAfter(t, cycle);
@@ -201,7 +258,7 @@ function setFocus(focus) { state.focus = focus; updateWanted(); ask(true); }
 
 // --- tables
 
-const GROUP_COLUMNS = [["name", g => g.name], ["samples", g => g.samples], ["tiles", g => g.tiles.size], ["cycles", g => g.cycles],
+const GROUP_COLUMNS = [["name", g => g.name], ["samples", g => g.samples], ["tiles", g => g.tiles], ["cycles", g => g.cycles],
   ["of run", g => g.cycles / D.span, "%"], ["work", g => g.work], ["waits", g => g.work ? g.wait / g.work : 0, "%"],
   ["active tiles", g => g.cycles ? g.work / g.cycles : 0, 1], ["longest", g => g.max],
   ["useful", g => g.measured ? g.useful / g.measured : -1, "%meter"], ["lanes", g => g.measured && g.physical ? g.useful / g.physical : -1, "%"],
@@ -238,11 +295,10 @@ function table(id, columns, rows, on, pick, footer) {
   };
 }
 const ranged = () => state.from > 0 || state.to < D.span;
-const inRange = i => S.start[i] < state.to && S.start[i] + S.duration[i] > state.from;
 let focusIs = (field, g) => state.focus && state.focus.key === field + g.name;
 
 function kernelTable() {
-  const list = groups(s => s.kernel, ranged() ? inRange : null), work = list.reduce((a, g) => a + g.work, 0), wait = list.reduce((a, g) => a + g.wait, 0);
+  const list = groups(s => s.kernel, { ...look(ranged()), steps: null }), work = list.reduce((a, g) => a + g.work, 0), wait = list.reduce((a, g) => a + g.wait, 0);
   table("kernels", GROUP_COLUMNS, list, g => focusIs("kernel", g), g => setFocus(focusIs("kernel", g) ? null : focusOn("kernel", g.name)),
     "<td>" + (ranged() ? "steps in the visible time" : "all") + "</td><td>" + format(list.reduce((a, g) => a + g.samples, 0)) + "</td><td></td><td></td><td></td><td>" + format(work) + "</td><td>" + percent(wait, work) + "</td><td colspan=5></td>");
 }
@@ -261,16 +317,17 @@ function exchangeTable() {
   drawLanes(e);
 }
 function drawLanes(e) {
-  const lane = OWN[e.step], active = [];
-  if (!lane) return;
-  for (let t = 0; t < D.tiles.length; t++) if (lane.own[t]) active.push(t);
+  const own = OWN[e.step], active = [];
+  if (!own) return;
+  const bins = lanesOf(e.step);
+  for (let t = 0; t < D.tiles.length; t++) if (own[t]) active.push(t);
   const [c, w, h] = size($("lanes"), Math.min(150, Math.max(40, active.length * 3))), n = D.laneBins;
   const image = c.createImageData(w, h), pixels = new Uint32Array(image.data.buffer), colours = LANES.map(packed);
   pixels.fill(packed(full(css("--paper"))));
   for (let y = 0; y < h; y++) {
-    const t = active[Math.min(active.length - 1, Math.floor(y * active.length / h))], ends = lane.own[t] / e.scheduled * w;
+    const t = active[Math.min(active.length - 1, Math.floor(y * active.length / h))], ends = own[t] / e.scheduled * w;
     for (let x = 0; x < Math.min(w, ends); x++) {
-      const bin = Math.floor(x * n / w), byte = lane.bins[(t * n + bin) >> 1];
+      const bin = Math.floor(x * n / w), byte = bins[(t * n + bin) >> 1];
       pixels[y * w + x] = colours[bin & 1 ? byte >> 4 : byte & 15];
     }
   }
@@ -283,7 +340,7 @@ function drawLanes(e) {
 let flameBoxes = [];
 function flameView() {
   $("panel").innerHTML = "<div id=flame-path></div><canvas id=flame></canvas>";
-  const tree = flameTree(i => wanted(i) && (!ranged() || inRange(i)));
+  const tree = flameTree(look(ranged()));
   let node = tree;
   for (const name of state.flame || []) node = node.children.get(name) || node;
   const [c, w, h, ratio] = size($("flame"), 96), level = h / 4;
@@ -401,15 +458,14 @@ $("timeline").addEventListener("wheel", event => {
   event.preventDefault();
   const amount = event.deltaY || event.deltaX;
   if (event.shiftKey || event.ctrlKey) zoom(amount > 0 ? 1.25 : 0.8, cycleAt($("timeline"), event, state.from, state.to), false);
-  else scrollTiles(Math.sign(amount) * Math.max(1, Math.round(48 / state.row)));
+  else scrollTiles(Math.sign(amount) * Math.max(1, Math.round(48 / rowHeight())));
 }, { passive: false });
 $("bar").addEventListener("pointerdown", event => {
   const move = e => { const box = $("bar").getBoundingClientRect(); state.top = 0; scrollTiles(Math.round((e.clientY - box.top) / box.height * D.tiles.length)); };
   move(event); $("bar").setPointerCapture(event.pointerId); $("bar").onpointermove = move; $("bar").onpointerup = () => { $("bar").onpointermove = null; };
 });
-function nextRow() { const all = [1, 2, 4, 8, 16]; state.row = all[(all.indexOf(state.row) + 1) % all.length]; state.top = 0; ask(); }
+function nextRow() { const all = [0, 1, 2, 4, 8, 16]; state.row = all[(all.indexOf(state.row) + 1) % all.length]; state.top = 0; ask(); }
 function setTheme(dark) { document.documentElement.dataset.theme = dark ? "dark" : "light"; ask(true); }
-const isDark = () => document.documentElement.dataset.theme === "dark";
 $("search").addEventListener("input", event => { state.search = event.target.value; updateWanted(); ask(true); });
 $("kind").addEventListener("change", event => { state.kind = event.target.value; updateWanted(); ask(true); });
 $("colour").addEventListener("change", event => { state.colour = event.target.value; ask(true); });
@@ -432,7 +488,6 @@ addEventListener("keydown", event => {
 $("title").textContent = D.title;
 $("facts").textContent = D.tiles.length + " tiles, " + format(S.n) + " samples, " + format(D.span) + " cycles = " + time(D.span) + ", source " + (D.source || "unknown") +
   (D.cropped ? ", first " + format(D.cropped) + " cycles cut off" : "");
-state.row = D.tiles.length > 300 ? 1 : D.tiles.length > 100 ? 2 : D.tiles.length > 40 ? 4 : 8;
 document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 // "#key=value&..." after the file's name sets the first view: tab, search, from, to, theme, select, exchange.
 for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
@@ -457,5 +512,16 @@ function finish() {
   document.body.dataset.ok = checked.ok;
   document.body.dataset.ready = performance.now().toFixed(0);
   if (!checked.ok) { $("alarm").hidden = false; $("alarm").textContent = "The sums of this report do not add up"; }
+  setTimeout(warm, 100);
+}
+// The cells of the next steps of zooming, a few rows at a time while nothing happens.
+function warm() {
+  const begin = performance.now(), whole = 2 ** Math.max(10, Math.ceil(Math.log2($("timeline").width)));
+  if (S.n < FEW_SAMPLES) return;
+  for (let n = whole; n <= 4 * whole && n * D.tiles.length <= CELLS_LIMIT; n *= 2)
+    for (let t = 0, level = levelOf(n); t < D.tiles.length; t++) {
+      if (!level.made[t]) fillRow(level, t);
+      if (performance.now() - begin > 8) { setTimeout(warm, 20); return; }
+    }
 }
 setTimeout(finish, 0);
