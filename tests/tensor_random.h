@@ -28,6 +28,37 @@ static inline Shape random_shape(uint32_t max_rank, uint32_t max_extent)
     return shape;
 }
 
+/* Packed strides of axes, of pairs of pieces, and of the gap that replicas and shares fill, in a
+ * random order. */
+static inline void random_strides(Format *f)
+{
+    uint32_t digits[2 * MAX_TILED_AXES + 1], count = 0, stride = 1;
+    for (uint32_t i = 0; i < f->axis_count; i++) {
+        digits[count++] = 2 * i;
+        f->axes[i].near = f->axes[i].partitions % 2 == 0 && random_below(2) ? 2 : 0;
+        if (f->axes[i].near)
+            digits[count++] = 2 * i + 1;
+    }
+    digits[count++] = 2 * MAX_TILED_AXES;
+    for (uint32_t a = count; a-- > 1;) {
+        uint32_t b = random_below(a + 1), swap = digits[a];
+        digits[a] = digits[b];
+        digits[b] = swap;
+    }
+    for (uint32_t d = 0; d < count; d++) {
+        AxisTiling *axis = &f->axes[digits[d] / 2 % MAX_TILED_AXES];
+        if (digits[d] == 2 * MAX_TILED_AXES) {
+            stride *= f->replicas * (f->shares > 1 ? f->shares : 1);
+        } else if (digits[d] % 2) {
+            axis->near_stride = stride;
+            stride *= 2;
+        } else {
+            axis->stride = stride;
+            stride *= axis->near ? axis->partitions / 2 : axis->partitions;
+        }
+    }
+}
+
 /* A format for the shape that passes type_check, of any order and tiling. */
 static inline TensorType random_type(Shape shape, uint8_t precision)
 {
@@ -76,18 +107,6 @@ static inline TensorType random_type(Shape shape, uint8_t precision)
                     t->partitions *= t->parts;
                 }
             }
-            if (random_below(2) == 0) { /* packed strides in a random axis order, replicas last */
-                uint32_t stride = 1;
-                for (uint32_t i = f->axis_count; i-- > 0;) {
-                    f->axes[i].stride = stride;
-                    if (f->axes[i].partitions % 2 == 0 && random_below(2)) { /* in two digits */
-                        f->axes[i].near = 2;
-                        f->axes[i].near_stride = stride;
-                        f->axes[i].stride = 2 * stride;
-                    }
-                    stride *= f->axes[i].partitions;
-                }
-            }
         }
         f->tile_count = f->replicas;
         for (uint32_t i = 0; i < f->axis_count; i++)
@@ -97,9 +116,10 @@ static inline TensorType random_type(Shape shape, uint8_t precision)
             f->shares = 1 + random_below(7);
             f->share_grain = pick(grains, countof(grains));
             f->share_every = random_below(f->shares + 1);
-            f->share_stride = random_below(2) ? f->tile_count : 0;
             f->tile_count *= f->shares;
         }
+        if (f->axis_count && f->axes[0].axis != AXIS_LINEAR && random_below(2) == 0)
+            random_strides(f);
         if (!status_discard(type_check(&type)))
             return type;
     }

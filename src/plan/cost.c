@@ -14,14 +14,14 @@ static uint64_t hash_u32(uint64_t seed, const uint32_t *words, size_t count)
 uint64_t hash_type(const TensorType *type, uint64_t seed)
 {
     const Format *f = &type->format;
-    uint32_t words[MAX_RANK + 14] = {
+    uint32_t words[MAX_RANK + 13] = {
         type->shape.rank, f->precision.kind,  (uint8_t)f->precision.scale,
         f->order.kind,    f->order.row_block, f->order.column_block,
         f->memory_class,  f->first_tile,      f->tile_count,
         f->replicas,      f->shares,          f->share_grain,
-        f->share_every,   f->share_stride};
+        f->share_every};
     for (uint32_t a = 0; a < type->shape.rank; a++)
-        words[14 + a] = type->shape.extent[a];
+        words[13 + a] = type->shape.extent[a];
     seed = hash_u32(seed, words, countof(words));
     for (uint32_t i = 0; i < f->axis_count; i++) {
         const AxisTiling *t = &f->axes[i];

@@ -22,7 +22,7 @@ Format format_once(const Format *format, uint32_t first_tile); /* without replic
 /* One copy (`once` has no replicas) in small parts over all tiles (spread.c). */
 Format spread_format(const TensorType *once, uint32_t tiles);
 /* Every block is on complete pairs of tiles, enough of them for 64-bit multicasts among them. */
-bool format_in_pairs(const Format *format);
+bool type_in_pairs(const TensorType *type);
 
 typedef struct GemmShape {
     uint32_t outer, rows, inner, columns;

@@ -8,6 +8,8 @@
  * tiles, one after the other anyway. */
 #include "plan/internal.h"
 
+#include <stdlib.h>
+
 enum { SMALL_BYTES = 8 << 10 }; /* a shard of this size is small enough */
 
 typedef struct Direction { /* an axis from the end, and what may not be cut within it */
@@ -98,33 +100,28 @@ Format spread_format(const TensorType *once, uint32_t tiles)
     return status_discard(type_check(&type)) ? once->format : type.format;
 }
 
-/* Tiles from one replica to the next, when they are evenly apart. */
-static uint32_t replica_stride(const TensorType *type)
-{
-    uint32_t replicas = type->format.replicas, first = type_tile_of_shard(type, 0, 0);
-    uint32_t stride = type_tile_of_shard(type, 0, 1) - first;
-    uint32_t last = type_tile_of_shard(type, 0, replicas - 1);
-    return last - first == stride * (replicas - 1) ? stride : 0;
-}
-
-bool format_in_pairs(const Format *format)
+bool type_in_pairs(const TensorType *type)
 {
     enum { LARGE = 8 };
-    bool even = format->replicas % 2 == 0 && format->first_tile % 2 == 0;
-    for (uint32_t i = 0; i < format->axis_count; i++)
-        even &= format->axes[i].partitions == 1 || format->axes[i].stride % 2 == 0;
-    return even && format->replicas >= LARGE;
+    uint32_t replicas = type->format.replicas, count = type->format.tile_count;
+    if (replicas % 2 || replicas < LARGE || type->format.shares > 1)
+        return false;
+    uint32_t *tiles = xcalloc(count, sizeof *tiles);
+    type_tiles(type, tiles);
+    bool pairs = true;
+    for (uint32_t i = 0; i < count; i += 2)
+        pairs &= tiles[i] % 2 == 0 && tiles[i + 1] == tiles[i] + 1;
+    free(tiles);
+    return pairs;
 }
 
 /* Not every tile of a large group gets a share: every change of sender costs the group some events,
  * and a 64-bit send keeps the sender's partner from sending. */
-static uint32_t share_every(const Format *format, uint32_t stride)
+static uint32_t share_every(const TensorType *operand)
 {
     enum { WANTED = 9 };
-    uint32_t every = max_u32(format->replicas / WANTED, 1);
-    if (stride == 1 && format_in_pairs(format))
-        every += every % 2;
-    return every;
+    uint32_t every = max_u32(operand->format.replicas / WANTED, 1);
+    return every + (type_in_pairs(operand) ? every % 2 : 0);
 }
 
 bool plan_own_type(const TensorType *operand, TensorType *out)
@@ -133,16 +130,14 @@ bool plan_own_type(const TensorType *operand, TensorType *out)
     uint32_t replicas = operand->format.replicas;
     if (replicas < 2 || operand->format.shares > 1 || type_max_shard_bytes(operand) <= SMALL_BYTES)
         return false;
-    uint32_t stride = replica_stride(operand);
     *out = *operand;
     Format *format = &out->format;
     format->shares = replicas;
-    format->share_every = share_every(&operand->format, stride);
+    format->share_every = share_every(operand);
     format->share_grain = GRAIN;
-    format->share_stride = stride;
     format->replicas = 1;
     format->memory_class = MEMORY_STANDARD;
-    return stride && !status_discard(type_check(out));
+    return !status_discard(type_check(out));
 }
 
 TensorType plan_spread_type(const TensorType *operand, uint32_t tiles)

@@ -31,7 +31,6 @@ Format format_once(const Format *format, uint32_t first_tile)
     once.replicas = 1;
     once.first_tile = first_tile;
     once.memory_class = MEMORY_STANDARD;
-    once.share_stride = 0;
     for (uint32_t i = 0; i < once.axis_count; i++)
         once.axes[i].stride = once.axes[i].near = once.axes[i].near_stride = 0;
     return once;
@@ -104,7 +103,7 @@ static void prefer_own(Planner *p, const TensorType *wanted, uint8_t may_own, Te
     *own = false;
     if (may_own == OWN_NO || !plan_own_type(wanted, &shares))
         return;
-    bool wide = may_own == OWN_IN_PLACE && p->costs.pairs && format_in_pairs(&wanted->format);
+    bool wide = may_own == OWN_IN_PLACE && p->costs.pairs && type_in_pairs(wanted);
     if (!bring_cost(p, &shares, wanted, wide, &here) ||
         (!wide && bring_cost(p, type, wanted, false, &there) && there < here))
         return;

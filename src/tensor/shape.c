@@ -46,6 +46,8 @@ static AxisTiling with_defaults(AxisTiling axis)
     axis.shard_multiple = max_u32(axis.shard_multiple, 1);
     axis.parts = max_u32(axis.parts, 1);
     axis.part_block = axis.parts > 1 ? max_u32(axis.part_block, 1) : 1;
+    axis.near = max_u32(axis.near, 1);
+    axis.near_stride = axis.near > 1 ? axis.near_stride : 0;
     return axis;
 }
 
@@ -70,8 +72,7 @@ static bool shares_equal(const Format *a, const Format *b)
     if (format_shares(a) != format_shares(b))
         return false;
     return format_shares(a) == 1 || (max_u32(a->share_grain, 4) == max_u32(b->share_grain, 4) &&
-                                     max_u32(a->share_every, 1) == max_u32(b->share_every, 1) &&
-                                     a->share_stride == b->share_stride);
+                                     max_u32(a->share_every, 1) == max_u32(b->share_every, 1));
 }
 
 bool format_equal(const Format *a, const Format *b)
@@ -150,8 +151,6 @@ void format_print(Text *text, const Format *format)
         text_printf(text, "/%u by %u", format->shares, max_u32(format->share_grain, 4));
         if (format->share_every > 1)
             text_printf(text, " every %u", format->share_every);
-        if (format->share_stride)
-            text_printf(text, " ts%u", format->share_stride);
     }
     if (format->replicas != 1)
         text_printf(text, " x%u", format->replicas);
@@ -182,7 +181,7 @@ static json_t *axis_to_json(const AxisTiling *given)
     set_unless(object, "parts", axis.parts, 1);
     set_unless(object, "partBlock", axis.part_block, 1);
     set_unless(object, "stride", axis.stride, 0);
-    set_unless(object, "near", axis.near, 0);
+    set_unless(object, "near", axis.near, 1);
     set_unless(object, "nearStride", axis.near_stride, 0);
     if (axis.pad)
         json_object_set_new(object, "pad", json_true());
@@ -211,7 +210,6 @@ json_t *format_to_json(const Format *format)
         json_object_set_new(object, "shares", json_integer(format->shares));
         set_unless(object, "shareGrain", max_u32(format->share_grain, 4), 4);
         set_unless(object, "shareEvery", max_u32(format->share_every, 1), 1);
-        set_unless(object, "shareStride", format->share_stride, 0);
     }
     return object;
 }
@@ -290,8 +288,8 @@ static Status read_axes(const JsonPlace *place, Format *format)
 Status format_from_json(const JsonPlace *place, Format *out)
 {
     static const char *const keys[] = {
-        "precision", "scale", "order",  "rowBlock",   "columnBlock", "memory",      "firstTile",
-        "replicas",  "axes",  "shares", "shareGrain", "shareEvery",  "shareStride", NULL};
+        "precision", "scale", "order",  "rowBlock",   "columnBlock", "memory", "firstTile",
+        "replicas",  "axes",  "shares", "shareGrain", "shareEvery",  NULL};
     *out = (Format){0};
     Format format = {0};
     TRY(json_only(place, keys));
@@ -316,7 +314,6 @@ Status format_from_json(const JsonPlace *place, Format *out)
     TRY(read_optional(place, "shares", 0, &format.shares));
     TRY(read_optional(place, "shareGrain", 0, &format.share_grain));
     TRY(read_optional(place, "shareEvery", 0, &format.share_every));
-    TRY(read_optional(place, "shareStride", 0, &format.share_stride));
     TRY(read_axes(place, &format));
     *out = format;
     return STATUS_OK;

@@ -58,7 +58,7 @@ Format format_blocks(const Format *format)
 {
     Format blocks = *format;
     uint32_t shares = format_shares(format);
-    blocks.shares = blocks.share_grain = blocks.share_every = blocks.share_stride = 0;
+    blocks.shares = blocks.share_grain = blocks.share_every = 0;
     blocks.replicas *= shares;
     return blocks;
 }

@@ -70,12 +70,12 @@ typedef struct Format {
     uint32_t replicas;    /* copies of every shard */
     uint8_t axis_count;
     AxisTiling axes[MAX_TILED_AXES];
-    uint32_t shares;      /* above 1: what the axes make is a block, and its shards are this many
-                             runs of its bytes, in its own order, equal up to share_grain bytes */
+    uint32_t shares; /* above 1: what the axes make is a block, and its shards are this many runs
+                        of its bytes, in its own order, equal up to share_grain bytes; they lie
+                        on the tiles on which as many replicas of the block would */
     uint32_t share_grain; /* a multiple of 4; 0: 4 */
     uint32_t
         share_every; /* n > 1: only shares 0, n, 2 n .. have bytes, the tiles between have none */
-    uint32_t share_stride; /* in tiles; 0: implicit, before the implicit axes */
 } Format;
 
 typedef struct TensorType {
@@ -186,8 +186,8 @@ void type_unpack_shard(const TensorType *type, uint32_t shard, const uint8_t *by
 
 /* "f16 left [S0/4 b2; S1/9 b16 pad] x2 interleaved @0", the form used in dumps (S: axis from the
  * start / partitions, g groups, b block, pm pad multiple, sm shard multiple, p parts x their block,
- * ts tile stride, n pieces near x tiles apart, x replicas, @ first tile; "/9 by 64 every 6 ts1"
- * behind the axes: shares); and JSON. */
+ * ts tile stride, n pieces near x tiles apart, x replicas, @ first tile; "/9 by 64 every 6" behind
+ * the axes: shares); and JSON. */
 void format_print(Text *text, const Format *format);
 void shape_print(Text *text, const Shape *shape); /* "1x4x144" */
 json_t *format_to_json(const Format *format);

@@ -4,20 +4,22 @@
  * tile holds it is another mixed radix, of the same coordinates and the replica (TileMap). */
 #include "tensor/internal.h"
 
-enum { REPLICA = -1, SHARE = MAX_TILED_AXES };
-enum { MAX_PLACES = 2 * MAX_TILED_AXES + 2, MAX_TILE_DIGITS = 2 * MAX_PLACES + 1 };
+enum {
+    REPLICA = -1,
+    MAX_GIVEN = 2 * MAX_TILED_AXES, /* digits with a stride */
+    MAX_TILE_DIGITS = 2 * MAX_GIVEN + 1
+};
 #define MAX_SHARD_BYTES ((uint64_t)1 << 30) /* runs keep offsets in 32 bits, steps in 31 */
 #define MAX_TENSOR_BYTES ((uint64_t)1 << 40)
 
-typedef struct TileDigit { /* adds stride * (coordinate / weight % extent) to the tile */
-    uint32_t stride, extent, weight;
-    int32_t axis; /* index in format.axes, SHARE or REPLICA */
+typedef struct TileDigit {
+    uint32_t stride, extent;
+    int32_t axis;    /* index in format.axes, or REPLICA */
+    uint32_t weight; /* in the axis' coordinate, or in the replica's number */
 } TileDigit;
 
 typedef struct TileMap {
-    TileDigit places[MAX_PLACES]; /* of the coordinates: every axis has one or, with near, two */
-    uint32_t place_count;
-    TileDigit digits[MAX_TILE_DIGITS]; /* replicas too, ascending */
+    TileDigit digits[MAX_TILE_DIGITS];
     uint32_t digit_count;
     bool regular; /* the digits are a closed mixed radix: no holes, no overlap */
 } TileMap;
@@ -94,77 +96,69 @@ static AxisPiece linear_piece(const TensorType *type, uint32_t coordinate)
     return (AxisPiece){first * grain, end * grain, end * grain};
 }
 
-/* Stride and number of pieces of an axis, or of the shares. */
-static uint32_t digit_stride(const Format *format, uint32_t i)
+/* What has a stride, the smallest first: an axis, or its groups of near pieces and the pieces in a
+ * group. */
+static uint32_t given_digits(const Format *format, TileDigit out[MAX_GIVEN])
 {
-    return i == SHARE ? format->share_stride : format->axes[i].stride;
-}
-
-static uint32_t digit_extent(const Format *format, uint32_t i)
-{
-    return i == SHARE ? format_shares(format) : format->axes[i].partitions;
-}
-
-static void add_place(TileMap *map, TileDigit digit)
-{
-    uint32_t at = map->place_count++;
-    for (; at > 0 && map->places[at - 1].stride > digit.stride; at--)
-        map->places[at] = map->places[at - 1];
-    map->places[at] = digit;
-}
-
-/* Those with a stride, the smallest first. */
-static void add_explicit(TileMap *map, const Format *format)
-{
-    for (uint32_t n = 0; n <= format->axis_count; n++) {
-        uint32_t i = n < format->axis_count ? n : SHARE, stride = digit_stride(format, i);
-        uint32_t extent = digit_extent(format, i);
-        uint32_t near = i == SHARE ? 1 : max_u32(format->axes[i].near, 1);
-        if (stride)
-            add_place(map, (TileDigit){stride, extent / near, near, (int)i});
-        if (stride && near > 1)
-            add_place(map, (TileDigit){format->axes[i].near_stride, near, 1, (int)i});
+    uint32_t count = 0;
+    for (uint32_t n = 0; n < 2u * format->axis_count; n++) {
+        const AxisTiling *axis = &format->axes[n / 2];
+        uint32_t near = max_u32(axis->near, 1), at = count;
+        TileDigit digit = {axis->stride, axis->partitions / near, (int)(n / 2), near};
+        if (n % 2)
+            digit = (TileDigit){axis->near_stride, near, (int)(n / 2), 1};
+        if (!digit.stride || (n % 2 && near == 1))
+            continue;
+        for (; at > 0 && out[at - 1].stride > digit.stride; at--)
+            out[at] = out[at - 1];
+        out[at] = digit;
+        count++;
     }
+    return count;
+}
+
+static void add_digit(TileMap *map, TileDigit digit)
+{
+    map->digits[map->digit_count++] = digit;
 }
 
 /* Tile strides by seeds.md B.1 rule 6: replicas fill the gaps below explicit strides, then what is
- * left of them, then what has no stride: shares, then axes in list order. */
+ * left of them, then the axes without a stride in list order. Shares lie where replicas would. */
 static TileMap tile_map(const Format *format)
 {
     TileMap map = {.regular = true};
-    uint32_t product = 1, replicas = format->replicas;
-    add_explicit(&map, format);
-    for (uint32_t k = 0; k < map.place_count; k++) {
-        const TileDigit *place = &map.places[k];
-        if (place->extent == 1)
+    TileDigit given[MAX_GIVEN];
+    uint32_t count = given_digits(format, given), copies = 1;
+    uint32_t product = 1, replicas = format->replicas * format_shares(format);
+    for (uint32_t k = 0; k < count; k++) {
+        TileDigit digit = given[k];
+        uint32_t gap = digit.stride / product;
+        if (digit.extent == 1)
             continue;
-        uint32_t gap = place->stride / product;
-        if (place->stride % product || replicas % max_u32(gap, 1) || !gap) {
+        add_digit(&map, digit);
+        if (digit.stride % product || replicas % max_u32(gap, 1) || !gap) {
             map.regular = false;
             continue;
         }
         if (gap > 1)
-            map.digits[map.digit_count++] = (TileDigit){product, gap, 1, REPLICA};
+            add_digit(&map, (TileDigit){product, gap, REPLICA, copies});
+        copies *= gap;
         replicas /= gap;
-        map.digits[map.digit_count++] = *place;
-        product = place->stride * place->extent;
+        product = digit.stride * digit.extent;
     }
     if (replicas > 1)
-        map.digits[map.digit_count++] = (TileDigit){product, replicas, 1, REPLICA};
+        add_digit(&map, (TileDigit){product, replicas, REPLICA, copies});
     product *= replicas;
     if (!map.regular) /* amp-kernels.md 4.2 rule 6, whatever the strides before it */
-        product = format->replicas;
-    for (uint32_t n = 0; n <= format->axis_count; n++) {
-        uint32_t i = n ? n - 1 : SHARE;
-        if (digit_stride(format, i) && !map.regular)
-            product *= digit_extent(format, i);
-        if (digit_stride(format, i))
+        product = format->replicas * format_shares(format);
+    for (uint32_t i = 0; i < format->axis_count; i++) {
+        const AxisTiling *axis = &format->axes[i];
+        if (axis->stride && !map.regular)
+            product *= axis->partitions;
+        if (axis->stride)
             continue;
-        TileDigit place = {product, digit_extent(format, i), 1, (int)i};
-        map.places[map.place_count++] = place;
-        if (map.regular)
-            map.digits[map.digit_count++] = place;
-        product *= digit_extent(format, i);
+        add_digit(&map, (TileDigit){product, axis->partitions, (int)i, 1});
+        product *= axis->partitions;
     }
     return map;
 }
@@ -172,12 +166,16 @@ static TileMap tile_map(const Format *format)
 /* Shard that the index-th tile of the format holds. */
 static uint32_t map_shard(const Format *format, const TileMap *map, uint32_t index)
 {
-    uint32_t coordinates[MAX_TILED_AXES + 1] = {0};
-    for (uint32_t k = 0; k < map->place_count; k++) {
-        const TileDigit *place = &map->places[k];
-        coordinates[place->axis] += index / place->stride % place->extent * place->weight;
+    uint32_t coordinates[MAX_TILED_AXES] = {0}, copy = 0, weight = format_shares(format);
+    for (uint32_t d = 0; d < map->digit_count; d++) {
+        const TileDigit *digit = &map->digits[d];
+        uint32_t value = index / digit->stride % digit->extent * digit->weight;
+        if (digit->axis == REPLICA)
+            copy += value;
+        else
+            coordinates[digit->axis] += value;
     }
-    uint32_t shard = coordinates[SHARE], weight = format_shares(format);
+    uint32_t shard = copy % weight;
     for (uint32_t i = 0; i < format->axis_count; i++) {
         shard += coordinates[i] * weight;
         weight *= format->axes[i].partitions;
@@ -212,8 +210,8 @@ uint32_t type_tile_of_shard(const TensorType *type, uint32_t shard, uint32_t rep
                 return format->first_tile + t;
         return format->first_tile;
     }
-    uint32_t coordinates[MAX_TILED_AXES + 1], tile = format->first_tile;
-    coordinates[SHARE] = shard % format_shares(format);
+    uint32_t coordinates[MAX_TILED_AXES], tile = format->first_tile;
+    uint32_t copy = shard % format_shares(format) + replica * format_shares(format);
     shard /= format_shares(format);
     for (uint32_t i = 0; i < format->axis_count; i++) {
         coordinates[i] = shard % format->axes[i].partitions;
@@ -221,12 +219,8 @@ uint32_t type_tile_of_shard(const TensorType *type, uint32_t shard, uint32_t rep
     }
     for (uint32_t d = 0; d < map.digit_count; d++) {
         const TileDigit *digit = &map.digits[d];
-        if (digit->axis != REPLICA) {
-            tile += coordinates[digit->axis] / digit->weight % digit->extent * digit->stride;
-            continue;
-        }
-        tile += replica % digit->extent * digit->stride;
-        replica /= digit->extent;
+        uint32_t number = digit->axis == REPLICA ? copy : coordinates[digit->axis];
+        tile += number / digit->weight % digit->extent * digit->stride;
     }
     return tile;
 }
@@ -416,11 +410,12 @@ static Status check_tiles(const TensorType *type)
         product *= format->axes[i].partitions;
         if (product > 1u << 20)
             return status_error("%llu tiles are too many", (unsigned long long)product);
-        uint32_t near = format->axes[i].near;
-        if (near > 1 && (!format->axes[i].stride || !format->axes[i].near_stride ||
-                         format->axes[i].partitions % near))
-            return status_error("%u of %u pieces near each other", near,
-                                format->axes[i].partitions);
+        uint32_t near = max_u32(format->axes[i].near, 1);
+        if (format->axes[i].partitions % near ||
+            (near > 1 && (!format->axes[i].near_stride || !format->axes[i].stride)))
+            return status_error("axis %u: groups of %u pieces, %u tiles apart in groups %u apart",
+                                format->axes[i].axis, near, format->axes[i].near_stride,
+                                format->axes[i].stride);
         for (uint32_t j = 0; j < i; j++)
             if (format->axes[i].axis == format->axes[j].axis)
                 return status_error("axis %u is named twice", format->axes[i].axis);
@@ -440,6 +435,8 @@ static Status check_tiles(const TensorType *type)
     TileMap map = tile_map(format);
     if (map.regular)
         return STATUS_OK;
+    if (format->shares > 1)
+        return status_error("the tile strides leave no room for shares");
     uint32_t shards = type_shard_count(type), *hits = xcalloc(shards, sizeof *hits);
     for (uint32_t t = 0; t < format->tile_count; t++)
         hits[map_shard(format, &map, t)]++;
