@@ -237,19 +237,6 @@ static void shares(void **state)
     for (uint32_t t = 0; t < 6; t++)
         assert_int_equal(type_shard_bytes(&held, t), t % 2 ? 0 : 160);
     assert_int_equal(type_share_offset(&held, 4), 320);
-    /* Six columns in pairs, three of K between the pairs: c % 2 + 2 k + 6 (c / 2). */
-    TensorType pairs = {{2, {48, 96}},
-                        {.order = {ORDER_LEFT},
-                         .tile_count = 18,
-                         .replicas = 3,
-                         .axis_count = 1,
-                         .axes = {{1, false, 6, .block = 16, .stride = 6, .near = 2}}}};
-    assert_true(status_discard(type_check(&pairs))); /* how near? */
-    pairs.format.axes[0].near_stride = 1;
-    assert_ok(type_check(&pairs));
-    for (uint32_t c = 0; c < 6; c++)
-        for (uint32_t k = 0; k < 3; k++)
-            assert_int_equal(type_tile_of_shard(&pairs, c, k), c % 2 + 2 * k + 6 * (c / 2));
     Format blocks = format_blocks(&held.format);
     assert_int_equal(blocks.replicas, 6);
     Text text = {0};

@@ -67,6 +67,40 @@ static void swapped_raw(const Graph *graph, Recipe *recipe)
     follow(graph, recipe, plan);
 }
 
+/* Sums of shares; 35 rows and 90 columns leave padding in every block. */
+static void shared_sums(const Graph *graph, Recipe *recipe)
+{
+    OpPlan *plan = plan_of(graph, recipe, OP_GEMM);
+    plan->swapped = false;
+    plan->result_staging = STAGING_DIRECT;
+    plan->rows = 2;
+    plan->columns = 3;
+    plan->inner = 3;
+    plan->inner_block = 0;
+    plan->scatter = SCATTER_SHARES;
+    follow(graph, recipe, plan);
+}
+
+static void shared_pairs(const Graph *graph, Recipe *recipe)
+{
+    shared_sums(graph, recipe);
+    OpPlan *plan = plan_of(graph, recipe, OP_GEMM);
+    plan->columns = 4;
+    plan->inner = 2;
+    plan->inner_block = 0;
+    plan->column_pairs = true;
+    follow(graph, recipe, plan);
+    assert_int_equal(plan->result.axes[0].near, 2);
+}
+
+static void shared_swapped(const Graph *graph, Recipe *recipe)
+{
+    shared_sums(graph, recipe);
+    OpPlan *plan = plan_of(graph, recipe, OP_GEMM);
+    plan->swapped = true;
+    follow(graph, recipe, plan);
+}
+
 static void standard_weights(const Graph *graph, Recipe *recipe)
 {
     OpPlan *plan = plan_of(graph, recipe, OP_GEMM);
@@ -78,7 +112,8 @@ static void standard_weights(const Graph *graph, Recipe *recipe)
 static void products(void **state)
 {
     (void)state;
-    ChangeRecipe *const changes[] = {small_blocks, swapped_split, swapped_raw, standard_weights};
+    ChangeRecipe *const changes[] = {small_blocks, swapped_split,  swapped_raw,     shared_sums,
+                                     shared_pairs, shared_swapped, standard_weights};
     for (size_t i = 0; i < countof(changes); i++)
         for (int transposed = 0; transposed < 2; transposed++) {
             Arena arena = {0};

@@ -50,7 +50,7 @@ static Status check_value(const Mid *mid, MidId id)
     if (v->slots < 1 || v->members < 1)
         return status_error("no slots or members");
     if (v->storage == MID_NONE)
-        return v->slot ? status_error("a slot of nothing") : STATUS_OK;
+        return v->slot || v->share ? status_error("a slot of nothing") : STATUS_OK;
     if (v->storage >= id)
         return status_error("shares the memory of the later value %u", v->storage);
     const MidValue *s = mid_value(mid, v->storage);
@@ -60,8 +60,11 @@ static Status check_value(const Mid *mid, MidId id)
         int32_t mine = type_shard_of_tile(&v->type, t), theirs = type_shard_of_tile(&s->type, t);
         uint64_t bytes = mine < 0 ? 0 : type_shard_bytes(&v->type, (uint32_t)mine);
         uint64_t room = theirs < 0 ? 0 : type_shard_bytes(&s->type, (uint32_t)theirs) * s->slots;
-        uint64_t end = bytes * (v->slot + 1);
-        if (bytes && mid_is_share(mid, id))
+        uint32_t slot = v->slot;
+        if (bytes && !mid_slot(v, (uint32_t)mine, &slot))
+            continue;
+        uint64_t end = bytes * (slot + 1);
+        if (bytes && v->share)
             end += type_share_offset(&v->type, (uint32_t)mine);
         if (end > room)
             return status_error("does not fit into the memory of %s on tile %u: %llu of %llu bytes",

@@ -18,9 +18,10 @@ uint64_t mid_offset(const Mid *mid, MidId value, uint32_t shard)
     uint64_t offset = 0;
     for (; mid_value(mid, value)->storage != MID_NONE; value = mid_value(mid, value)->storage) {
         const MidValue *v = mid_value(mid, value);
-        if (v->slot)
-            offset += v->slot * type_shard_bytes(&v->type, shard);
-        if (mid_is_share(mid, value)) {
+        uint32_t slot;
+        if (mid_slot(v, shard, &slot) && slot)
+            offset += slot * type_shard_bytes(&v->type, shard);
+        if (v->share) {
             offset += type_share_offset(&v->type, shard);
             shard /= v->type.format.shares;
         }
@@ -28,11 +29,14 @@ uint64_t mid_offset(const Mid *mid, MidId value, uint32_t shard)
     return offset;
 }
 
-bool mid_is_share(const Mid *mid, MidId value)
+bool mid_slot(const MidValue *value, uint32_t shard, uint32_t *slot)
 {
-    const MidValue *v = mid_value(mid, value);
-    return v->storage != MID_NONE && v->type.format.shares > 1 &&
-           mid_value(mid, v->storage)->type.format.shares < 2;
+    uint32_t own = shard % format_shares(&value->type.format);
+    *slot = value->slot;
+    if (!value->others)
+        return true;
+    *slot -= value->slot > own;
+    return value->slot != own;
 }
 
 MidId mid_owner(const Mid *mid, MidId value)
@@ -183,7 +187,7 @@ static MidId lower_home(Lower *l, const TensorType *type)
 static void live_in(Lower *l, MidId shares, MidId home)
 {
     l->mid->values.items[shares].storage = home;
-    l->mid->values.items[shares].apart = true;
+    l->mid->values.items[shares].share = l->mid->values.items[shares].apart = true;
 }
 
 /* By way of one copy in small parts over the tiles, or in shares of the operand itself. */

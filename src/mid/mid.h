@@ -27,11 +27,13 @@ typedef struct MidValue {
     bool resident;  /* a buffer of its own whose padding is zero from the image on: only logical
                        elements are written (PADDING_RESIDENT) */
     ValueId origin; /* graph value or NO_VALUE */
-    MidId storage;  /* shares the memory of that value (in place, view, repeat carry) or MID_NONE.
-                       A value in shares lies where the storage has its share (mid_is_share) */
+    MidId storage;  /* shares the memory of that value (in place, view, repeat carry) or MID_NONE */
+    bool share;     /* with storage: lies where the storage, a block, has this share of itself */
     uint32_t slot;  /* with storage: starts `slot` times its own shard bytes into the shard */
     uint32_t slots; /* a stack: memory for that many values of the type, 1 otherwise */
     bool parts;     /* written part by part, by values that name it as their storage */
+    bool others;    /* a slot for a share from tile `slot` of its block's tiles, where the stack has
+                       none for the tile's own: there it is nowhere, and not written */
     bool apart;     /* a share that is written, or stored from the start, by itself: what writes the
                        rest of its block leaves it alone */
     uint32_t members;             /* sequence members, 1 otherwise */
@@ -62,8 +64,8 @@ typedef struct Mid { /* memory in the arena */
 /* The value that owns the memory, and where this one starts in its shard (tile by tile). */
 MidId mid_root(const Mid *mid, MidId value);
 uint64_t mid_offset(const Mid *mid, MidId value, uint32_t shard);
-/* A share of a block in that block's memory: the rest of it belongs to the storage. */
-bool mid_is_share(const Mid *mid, MidId value);
+/* The slot from which the shard's place counts; false: it has no place (MidValue.others). */
+bool mid_slot(const MidValue *value, uint32_t shard, uint32_t *slot);
 /* The value whose bytes these are: the root, or a share that is made or stored by itself. */
 MidId mid_owner(const Mid *mid, MidId value);
 /* What the host is to find in that memory: the role of the value or of what it is a view of. */

@@ -20,9 +20,11 @@ static void print_value(Text *text, const Mid *mid, MidId id, const char *what)
     if (v->role)
         text_printf(text, " %s", role_names[v->role]);
     if (v->storage != MID_NONE)
-        text_printf(text, mid_is_share(mid, id) ? " shares of v%u" : " in v%u", v->storage);
+        text_printf(text, v->share ? " shares of v%u" : " in v%u", v->storage);
     if (v->slot)
         text_printf(text, " slot %u", v->slot);
+    if (v->others)
+        text_append(text, " of the others");
     if (v->slots > 1)
         text_printf(text, " %u slots", v->slots);
     if (v->members > 1)
@@ -101,6 +103,8 @@ static json_t *value_to_json(const Mid *mid, MidId id)
         json_object_set_new(out, "origin", json_integer(v->origin));
     if (v->storage != MID_NONE)
         json_object_set_new(out, "storage", json_integer(v->storage));
+    json_object_set_new(out, "share", json_boolean(v->share));
+    json_object_set_new(out, "others", json_boolean(v->others));
     json_object_set_new(out, "slot", json_integer(v->slot));
     json_object_set_new(out, "slots", json_integer(v->slots));
     json_object_set_new(out, "members", json_integer(v->members));

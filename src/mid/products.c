@@ -94,6 +94,30 @@ static Status sum_spread(Lower *l, uint32_t op, MidId partials, const TensorType
     return STATUS_OK;
 }
 
+/* A sum that is spread by shares: a tile's own part of its partial is the seed, where it lies;
+ * those of the others come into the stack. */
+static Status sum_shares(Lower *l, uint32_t op, MidId partials, const TensorType *type,
+                         MidId result)
+{
+    const OpPlan *plan = &l->recipe->ops[op];
+    MidId stack = lower_value(l, "stack", type), seed = lower_value(l, "seed", type);
+    l->mid->values.items[stack].slots = plan->inner - 1;
+    l->mid->values.items[seed].storage = partials;
+    l->mid->values.items[seed].share = true;
+    l->phase++;
+    for (uint32_t i = 0; i < plan->inner; i++) {
+        Mapping take = take_partial(&mid_value(l->mid, partials)->type.shape, i);
+        MidId slot = slot_of(l, stack, i, type);
+        l->mid->values.items[slot].others = true;
+        lower_copy(l, partials, &take, slot);
+    }
+    MidId operands[2] = {seed, stack};
+    MidOp *sum = lower_op(l, MID_SUM, &result, 1, operands, 2);
+    sum->kernel = (KernelSpec){.family = KERNEL_REDUCE_SUM};
+    sum->kernel.p[REDUCE_PARTIALS] = (int32_t)plan->inner;
+    return STATUS_OK;
+}
+
 /* Operands in slices of K, each over the one before; every product but the first accumulates. */
 static Status sliced_product(Lower *l, uint32_t op, const TensorType *partial, MidId *partials)
 {
@@ -163,8 +187,9 @@ Status lower_gemm(Lower *l, uint32_t op)
             product(l, plan, left, right, partials, false);
         }
         result = lower_value(l, "", &type);
-        TRY(plan->scatter ? sum_spread(l, op, partials, &type, result)
-                          : sum_partials(l, op, partials, &type, result));
+        TRY(plan->scatter == SCATTER_SHARES ? sum_shares(l, op, partials, &type, result)
+            : plan->scatter                 ? sum_spread(l, op, partials, &type, result)
+                                            : sum_partials(l, op, partials, &type, result));
     } else {
         if (plan->operand_count > 3)
             return status_error("%s: one addend at most without a K-split", l->key);

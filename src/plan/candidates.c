@@ -222,7 +222,7 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
     c->bytes += type_max_shard_bytes(&product) + shard * (others + addends);
     c->words = (uint32_t)(shard / 4) * others;
     c->sources = others;
-    if (plan->scatter) {
+    if (plan->scatter && plan->scatter != SCATTER_SHARES) {
         c->bytes += shard;
         c->kernel += own_part_cycles(&p->costs, &product, &result);
     }
@@ -307,6 +307,49 @@ static uint32_t wanted_slices(const Planner *p, uint32_t op, const Grid *g)
     return slices < 2 ? 1 : ceil_div_u32(whole, ceil_div_u32(whole, min_u32(slices, whole)));
 }
 
+/* Nobody but the host reads it, who takes it in any order. */
+static bool is_output(const Planner *p, ValueId value)
+{
+    for (size_t i = 0; i < p->graph->outputs.count; i++)
+        if (p->graph->outputs.items[i].value == value)
+            return p->uses[value] == 1;
+    return false;
+}
+
+/* Of what a product's sums are spread by, what can go on from there. */
+static Status push_spread(Planner *p, uint32_t op, const Grid *g, uint32_t first,
+                          CandidateArray *out)
+{
+    static const uint8_t ways[] = {SCATTER_SHARES, SCATTER_ROWS};
+    ValueId value = plan_operation(p->graph, op)->results[0];
+    bool feeds = feeds_product(p, value), raw = !p->options->io_row_major && is_output(p, value);
+    uint32_t slices = wanted_slices(p, op, g);
+    Status why = STATUS_OK;
+    for (uint32_t w = 0; w < countof(ways); w++) {
+        Variant v = {.first = first, .scatter = ways[w]};
+        if (g->swapped && v.scatter == SCATTER_ROWS)
+            v.scatter = SCATTER_COLUMNS;
+        if (g->swapped)
+            v.staging = feeds ? STAGING_PANELS : raw ? STAGING_DIRECT : STAGING_ROW_MAJOR;
+        if (v.scatter == SCATTER_SHARES && v.staging == STAGING_ROW_MAJOR)
+            continue;
+        bool pairs = v.scatter == SCATTER_SHARES && !g->swapped && g->columns % 2 == 0 &&
+                     follows_product(p, op);
+        for (uint32_t n = 0; n < (pairs ? 2 : 1); n++) {
+            v.column_pairs = n == 1;
+            v.slices = 0;
+            status_free(why);
+            why = push_gemm(p, op, g, &v, out);
+            v.slices = slices;
+            if (slices < 2 || g->swapped || n == 1)
+                continue;
+            status_free(why);
+            why = push_gemm(p, op, g, &v, out);
+        }
+    }
+    return why;
+}
+
 /* The ways to run a grid: adds fused or not, sums on the first tiles or spread, at both ends. */
 static Status push_variants(Planner *p, uint32_t op, const Grid *g, CandidateArray *out)
 {
@@ -323,27 +366,8 @@ static Status push_variants(Planner *p, uint32_t op, const Grid *g, CandidateArr
         }
         if (g->inner == 1 || gemm_shape(p->graph, op).outer > 1)
             continue;
-        v = (Variant){.first = first[f], .scatter = SCATTER_ROWS};
-        if (g->swapped) {
-            bool feeds = feeds_product(p, plan_operation(p->graph, op)->results[0]);
-            v.scatter = SCATTER_COLUMNS;
-            v.staging = feeds                      ? STAGING_PANELS
-                        : p->options->io_row_major ? STAGING_ROW_MAJOR
-                                                   : STAGING_DIRECT;
-        }
         status_free(why);
-        why = push_gemm(p, op, g, &v, out);
-        v.column_pairs = follows_product(p, op) && !g->swapped && g->columns % 2 == 0;
-        if (v.column_pairs) {
-            status_free(why);
-            why = push_gemm(p, op, g, &v, out);
-        }
-        v.column_pairs = false;
-        v.slices = wanted_slices(p, op, g);
-        if (v.slices < 2 || g->swapped)
-            continue;
-        status_free(why);
-        why = push_gemm(p, op, g, &v, out);
+        why = push_spread(p, op, g, first[f], out);
     }
     return why;
 }

@@ -99,11 +99,12 @@ typedef struct GridStride { /* tiles from one part to the next */
 static GridStride grid_stride(const OpPlan *plan)
 {
     uint32_t R = plan->rows, C = plan->columns, I = plan->inner;
-    if (plan->scatter == SCATTER_ROWS && plan->column_pairs)
+    bool shares = plan->scatter == SCATTER_SHARES, rows = plan->scatter == SCATTER_ROWS;
+    if ((rows || shares) && plan->column_pairs)
         return (GridStride){.column = 2 * I, .inner = 2, .row = C * I, .column_pairs = true};
-    if (plan->scatter == SCATTER_ROWS)
+    if (rows || (shares && !plan->swapped))
         return (GridStride){.column = 1, .inner = C, .row = C * I};
-    if (plan->scatter == SCATTER_COLUMNS)
+    if (plan->scatter == SCATTER_COLUMNS || shares)
         return (GridStride){.row = 1, .inner = R, .column = R * I};
     return (GridStride){.column = 1, .row = C, .inner = C * R};
 }
@@ -115,6 +116,16 @@ static void add_columns(Format *format, uint32_t axis, uint32_t partitions, uint
     format_add_axis(format, axis, partitions, block, at->column);
     if (at->column_pairs && format->axis_count > before)
         format->axes[before].near = 2, format->axes[before].near_stride = 1;
+}
+
+/* Sums in shares: what is next to each other in a partial stays so. */
+static Format shared_result(const OpPlan *plan, const Format *whole)
+{
+    Format out = *whole;
+    out.shares = plan->inner;
+    out.tile_count *= plan->inner;
+    out.share_grain = plan->result_staging == STAGING_PANELS ? 512 : 32;
+    return out;
 }
 
 /* The result's format when every tile of a block's partials sums a part of the block. */
@@ -153,7 +164,7 @@ static Format scattered_result(const OpPlan *plan, const Format *whole, const Sh
 /* Micro-panels of a swapped product: K of the next product is its columns. */
 static Status panels_result(OpPlan *plan, const Shape *shape)
 {
-    TensorType type = {.shape = *shape, .format = plan->result};
+    TensorType type = {.shape = *shape, .format = format_blocks(&plan->result)};
     uint32_t outer, rows, columns;
     if (!plan->swapped)
         return status_error("%s: only a swapped product is transposed", plan->key);
@@ -180,7 +191,9 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     if (plan->slices > 1 &&
         (!plan->scatter || plan->swapped || o->transpose_right || shape.inner % 16))
         return status_error("%s: no slices of K this way", plan->key);
-    if (plan->column_pairs && (plan->scatter != SCATTER_ROWS || plan->columns % 2))
+    bool by_rows =
+        plan->scatter == SCATTER_ROWS || (plan->scatter == SCATTER_SHARES && !plan->swapped);
+    if (plan->column_pairs && (!by_rows || plan->columns % 2))
         return status_error("%s: no pairs of columns this way", plan->key);
     uint32_t R = plan->rows, C = plan->columns, I = plan->inner;
     uint32_t k = left_shape->rank - 1, m = k - 1, n = out_shape->rank - 1;
@@ -222,7 +235,9 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     add_columns(&partial, n + 1, C, column_block, &at);
     format_add_rows(&partial, out_shape, m, 1, R, row_block, at.row);
     format_add_axis(&partial, 0, I, 1, at.inner);
-    if (plan->scatter)
+    if (plan->scatter == SCATTER_SHARES)
+        result = shared_result(plan, &result);
+    else if (plan->scatter)
         result = scattered_result(plan, &result, out_shape, m, n);
 
     /* The kernel reads C back for every inner group but the first. */
@@ -420,13 +435,17 @@ Status plan_result_type(const Graph *graph, uint32_t op, const OpPlan *plan, Ten
 }
 
 /* Partials of a swapped product hold 16 rows side by side. They and their spread sums count padding
- * rows as rows: what moves then are whole panels, not the few rows of the last one. */
+ * rows as rows: what moves then are whole panels, not the few rows of the last one. Sums in shares
+ * count all padding in: a stack of them needs no zeros. */
 static Shape product_shape(const Graph *graph, uint32_t op, const OpPlan *plan)
 {
     Shape shape = *plan_shape(graph, plan_operation(graph, op)->results[0]);
-    uint32_t *rows = &shape.extent[shape.rank - 2];
+    uint32_t *rows = &shape.extent[shape.rank - 2], *columns = rows + 1;
     if (plan->swapped && plan->scatter)
         *rows = round_up_u32(*rows, 16);
+    if (plan->scatter == SCATTER_SHARES)
+        *columns = round_up_u32(*columns,
+                                plan->swapped && plan->result_staging != STAGING_PANELS ? 2 : 16);
     return shape;
 }
 

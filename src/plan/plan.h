@@ -28,8 +28,9 @@ typedef enum Staging {
 } Staging;
 
 /* Where partials are summed: on the tiles of the first part of K, or each of the tiles that hold a
- * block's partials sums its part of the block's rows or columns. */
-typedef enum Scatter { SCATTER_NO, SCATTER_ROWS, SCATTER_COLUMNS } Scatter;
+ * block's partials sums its part of the block: of its rows or columns, or a share of its bytes,
+ * which it then reads where its own partial has it. */
+typedef enum Scatter { SCATTER_NO, SCATTER_ROWS, SCATTER_COLUMNS, SCATTER_SHARES } Scatter;
 
 typedef enum Fusion {
     FUSED_NO,
@@ -74,9 +75,10 @@ typedef struct OpPlan {
     uint32_t slices;   /* GEMM: above 1, operands come in that many slices of K, one after the other
                           into the same memory; their formats are those of the first. 0 is 1 */
     uint8_t scatter;   /* GEMM with inner > 1: Scatter */
-    bool column_pairs; /* GEMM, SCATTER_ROWS: two columns of the grid lie side by side, then come
-                          the parts of K: the sums of two column blocks then lie on complete pairs
-                          of tiles, or the consumers of one K block where such sums are */
+    bool column_pairs; /* GEMM, SCATTER_ROWS and SHARES: two columns of the grid lie side by side,
+                          then come the parts of K: the sums of two column blocks then lie on
+                          complete pairs of tiles, or the consumers of one K block where such sums
+                          are */
     uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows,
                                PANELS to micro-panels */
     Format result;

@@ -9,7 +9,7 @@
 static const char *const algorithm_names[] = {"none", "gemm-grid", "pointwise",
                                               "rows", "attention", "repeat"};
 static const char *const staging_names[] = {"direct", "row-major", "panels"};
-static const char *const scatter_names[] = {"no", "rows", "columns"};
+static const char *const scatter_names[] = {"no", "rows", "columns", "shares"};
 static const char *const padding_names[] = {"resident", "clear"};
 static const char *const fusion_names[] = {"no", "into-consumer", "into-producer"};
 

@@ -92,9 +92,12 @@ static Status fill_layer_norm(KernelSpec *spec, const ShardOf *operands)
 static Status fill_panels(KernelSpec *spec, const ShardOf *packed, const ShardOf *panels)
 {
     Extents e = extents_of(packed), p = extents_of(panels);
-    if (packed->type->format.order.kind != ORDER_TRANSPOSED_LEFT || e.outer != 1 ||
-        e.rows != p.rows || e.columns != p.columns || e.rows % 16 || e.columns % 16 ||
-        (e.rows > 16 && panels->type->format.order.row_block != e.columns))
+    if (packed->type->format.shares > 1) { /* whole blocks of 512 bytes, whichever they are */
+        if (e.elements != p.elements || e.elements % 256)
+            return status_error("%u elements can not become micro-panels", e.elements);
+    } else if (packed->type->format.order.kind != ORDER_TRANSPOSED_LEFT || e.outer != 1 ||
+               e.rows != p.rows || e.columns != p.columns || e.rows % 16 || e.columns % 16 ||
+               (e.rows > 16 && panels->type->format.order.row_block != e.columns))
         return status_error("blocks of [%u, %u] can not become micro-panels", e.rows, e.columns);
     spec->p[PACK_ORDER] = ORDER_TRANSPOSED_LEFT;
     spec->p[PACK_MATRICES] = 1;
@@ -136,7 +139,9 @@ static Status check_shares(const KernelSpec *spec, const ShardOf *operands, uint
 {
     bool elements = spec->family == KERNEL_REDUCE_SUM || spec->family == KERNEL_ADD ||
                     spec->family == KERNEL_GELU || spec->family == KERNEL_BIAS_GELU ||
-                    spec->family == KERNEL_CAST || spec->family == KERNEL_FILL_ZERO;
+                    spec->family == KERNEL_CAST || spec->family == KERNEL_FILL_ZERO ||
+                    (spec->family == KERNEL_UNPACK &&
+                     operands[0].type->format.order.kind == ORDER_TRANSPOSED_BLOCK_MAJOR);
     for (uint32_t i = 0; i < count && !elements; i++)
         if (operands[i].type->format.shares > 1)
             return status_error("kernel %s can not work on shares of a block",

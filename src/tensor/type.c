@@ -413,9 +413,8 @@ static Status check_tiles(const TensorType *type)
         uint32_t near = max_u32(format->axes[i].near, 1);
         if (format->axes[i].partitions % near ||
             (near > 1 && (!format->axes[i].near_stride || !format->axes[i].stride)))
-            return status_error("axis %u: groups of %u pieces, %u tiles apart in groups %u apart",
-                                format->axes[i].axis, near, format->axes[i].near_stride,
-                                format->axes[i].stride);
+            return status_error("%u of %u pieces near each other", near,
+                                format->axes[i].partitions);
         for (uint32_t j = 0; j < i; j++)
             if (format->axes[i].axis == format->axes[j].axis)
                 return status_error("axis %u is named twice", format->axes[i].axis);

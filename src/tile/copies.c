@@ -141,6 +141,9 @@ static void expand_pair(OneCopy *c, const CopyRun *runs, size_t count)
     BufferRef in = expand_ref(c->phase->e, c->source, source);
     BufferRef out = expand_ref(c->phase->e, c->destination, shard);
     bool remote = false;
+    uint32_t slot;
+    if (!mid_slot(mid_value(c->phase->e->mid, c->destination), shard, &slot))
+        return;
     for (uint32_t r = 0; r < c->to->format.replicas; r++) {
         uint32_t tile = homes[r];
         bool here = c->holds[tile] == (int32_t)source;
