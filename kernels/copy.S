@@ -11,6 +11,7 @@
  *   stream  a piece of every row, COPY_WORDS words, for each worker, or (COPY_DEALT) whole rows in turn. The steps to the next row are in the last load and store;
  *           what exceeds a step's ten bits is added to the packed addresses: to address 0, which is
  *           low in the first register, and to the upper bits of address 2, high in the second. */
+.include "launch.inc"
 .set UNIT, 8
 .if (COPY_ROW_BYTES | COPY_OUT_PITCH | COPY_IN_PITCH) % 8
     .set UNIT, 4
@@ -23,13 +24,6 @@
 .set STREAM, 4
 .set IN_JUMP, (6 * COPY_IN_PITCH - (W - 1) * UNIT) / UNIT // units, from a row's last to the next row
 .set OUT_JUMP, (6 * COPY_OUT_PITCH - (W - 1) * UNIT) / UNIT
-
-.macro CONSTANT register, value
-    setzi \register, (\value) & 0xfffff
-    .if (\value) & 0xfff00000
-    or \register, \register, (\value) & 0xfff00000
-    .endif
-.endm
 
 /* One unit, pointers stepped by an immediate or a register. */
 .macro LOAD base, pointer, step
@@ -53,13 +47,7 @@
 .supervisor
 .align 8
 ipu_copy:
-    add $m1, $m11, -8 // frame below the stack: out, in
-    setzi $m0, worker
-    st32 $m2, $m1, $mzero, 0
-    st32 $m3, $m1, $mzero, 1
-    runall $m0, $m1, 0
-    sync 2
-    br $m10
+    LAUNCH_ONCE 2, 2, worker
 
 .worker
 .align 8

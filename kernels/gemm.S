@@ -28,6 +28,7 @@
  * Defines: GEMM_F8, GEMM_ROWS, GEMM_GROUPS (inner / 16 or / 32), GEMM_COLUMN_GROUPS (columns / 16),
  * GEMM_ACCUMULATE, GEMM_INTERLEAVED, GEMM_PACKED, GEMM_SCALE, GEMM_LEFT_PITCH (0: L in panels; else row-major, bytes from
  * row to row). */
+.include "launch.inc"
 
 .set ROWS, GEMM_ROWS
 .set IG, GEMM_GROUPS
@@ -175,13 +176,6 @@
     LOAD_UNITS 48
     LOAD_UNITS 24
     LOAD_UNITS 56
-.endm
-
-.macro CONSTANT register, value
-    setzi \register, (\value) & 0xfffff
-    .if (\value) & 0xfff00000
-    or \register, \register, (\value) & 0xfff00000
-    .endif
 .endm
 
 .section .text.ipu_gemm, "ax"

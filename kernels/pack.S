@@ -1,13 +1,21 @@
 /* pack.S - row-major F16 matrices into an order of the matrix unit; padding becomes zero.
  *
- * PACK_ROWS_ORDER: orders whose smallest piece is 16 values of a row in 32 bytes (Left, Transposed Right).
- *   Rows are dealt to the workers in turn. A row's pieces lie PACK_PIECE_STEP bytes apart; row r begins at
- *   32 r, plus PACK_BLOCK_JUMP for every 16 rows.
- * else Block Major: the smallest piece is 16 values of a column in 32 bytes. Rows are dealt in fours;
- *   four rows by four columns are loaded along the rows, transposed in registers and stored along the
- *   columns, 32 bytes apart.
+ * PACK_WAY says how:
+ *   ROWS_WAY   orders whose smallest piece is 16 values of a row in 32 bytes (Left, Transposed Right). Rows
+ *              are dealt to the workers in turn. A row's pieces lie PACK_PIECE_STEP bytes apart; row r
+ *              begins at 32 r, plus PACK_BLOCK_JUMP for every 16 rows.
+ * and for Block Major, where the smallest piece is 16 values of a column in 32 bytes:
+ *   QUADS_WAY  16 rows by 4 columns, 128 bytes, are dealt to the workers in turn and transposed in a
+ *              stream (transpose.inc); rows of the source are on 8 bytes, columns a multiple of 4
+ *   FOURS_WAY  rows are dealt in fours; four rows by four columns are loaded along the rows, transposed
+ *              in registers and stored along the columns, 32 bytes apart
  *
  * PACK_ALIGN: 8, 4 or 2, what rows of the source are aligned to. */
+.set ROWS_WAY, 0
+.set QUADS_WAY, 1
+.set FOURS_WAY, 2
+.include "launch.inc"
+.include "transpose.inc"
 .set ROWS, PACK_ROWS
 .set COLUMNS, PACK_COLUMNS
 .set PITCH, PACK_PITCH // bytes
@@ -16,26 +24,13 @@
 .set WORDS, COLUMNS % 16 / 4 // of the next piece: words full of values,
 .set HALVES, COLUMNS % 4     // and values in the word after them
 
-.macro CONSTANT register, value
-    setzi \register, (\value) & 0xfffff
-    .if (\value) & 0xfff00000
-    or \register, \register, (\value) & 0xfff00000
-    .endif
-.endm
-
 .section .text.ipu_pack, "ax"
 .globl ipu_pack
 .type ipu_pack, @function
 .supervisor
 .align 8
 ipu_pack:
-    add $m1, $m11, -8 // frame below the stack: out, in
-    setzi $m0, worker
-    st32 $m2, $m1, $mzero, 0
-    st32 $m3, $m1, $mzero, 1
-    runall $m0, $m1, 0
-    sync 2
-    br $m10
+    LAUNCH_ONCE 2, 2, worker
 
 .worker
 .align 8
@@ -47,7 +42,7 @@ worker:
     setzi $m10, PACK_MATRICES - 1
 .endif
 
-.if PACK_ROWS_ORDER
+.if PACK_WAY == ROWS_WAY
 /* $m7: source, $m6: destination, $m8: the step from a piece's last word to the next piece. */
 .macro TO_NEXT source, step
     { st64step \source, $mzero, $m6+=, \step ; fnop }
@@ -93,17 +88,7 @@ worker:
 .align 8
 matrix:
     mov $m4, $m0
-    .if ROWS % 6
-    cmpult $m1, $m0, ROWS % 6
-        .if ROWS / 6
-    add $m1, $m1, ROWS / 6 - 1
-        .else
-    brz $m1, rows_done
-    setzi $m1, 0
-        .endif
-    .else
-    setzi $m1, ROWS / 6 - 1
-    .endif
+    DEAL ROWS, rows_done
     mul $m7, $m0, PITCH
     add $m9, $m3, $m7
     .align 8
@@ -157,17 +142,7 @@ rows_done:
     .set PADDED, PACK_PHYSICAL_ROWS - ROWS
     .if PADDED
     add $m4, $m0, ROWS
-        .if PADDED % 6
-    cmpult $m1, $m0, PADDED % 6
-            .if PADDED / 6
-    add $m1, $m1, PADDED / 6 - 1
-            .else
-    brz $m1, padding_done
-    setzi $m1, 0
-            .endif
-        .else
-    setzi $m1, PADDED / 6 - 1
-        .endif
+    DEAL PADDED, padding_done
     .align 8
 padded_row:
     shl $m6, $m4, 5
@@ -187,6 +162,129 @@ padded_row:
     { brnzdec $m1, padded_row ; fnop }
 padding_done:
     .endif
+
+.elseif PACK_WAY == QUADS_WAY
+/* $m9: the worker's next column quad, $m3 and $m2: where the rows at hand begin. First all whole panels
+ * of 16 rows, a quad after the other: a stream of loads that are a row apart. */
+.set QUADS, PACK_PHYSICAL_COLUMNS / 4
+.set PANELS, ROWS / 16
+.set SOME_ROWS, ROWS % 16
+.set EMPTY_PANELS, PACK_PHYSICAL_ROWS / 16 - (ROWS + 15) / 16
+.set PARTS, ((PANELS > 0) & 1) + ((SOME_ROWS > 0) & 1) + ((EMPTY_PANELS > 0) & 1) // loops over the quads
+.set MORE_QUADS, QUADS > 6 || PARTS > 1                               // for a worker
+.set PADDED, COLUMNS < PACK_PHYSICAL_COLUMNS
+.set WORD_PITCH, PITCH / 8
+.set GROUP_BYTES, 512 * (PACK_ROW_BLOCK / 16) // from 16 columns to the next
+.if PACK_ROW_BLOCK == 16
+    .set PANEL_BYTES, 32 * PACK_PHYSICAL_COLUMNS
+.else // one block of rows
+    .set PANEL_BYTES, 512
+.endif
+.set STEP_LOAD, 1
+.set STEP_STORE, 2
+.set STEP_BLOCK, 3
+
+/* The worker's quads of `panels` panels, each by `body` or, in padding columns, by NO_ROWS. */
+.macro EACH_QUAD body, panels
+1:
+    { cmpult $m1, $m9, QUADS ; fnop }
+    { brz $m1, 3f ; fnop }
+    .if GROUP_BYTES == 512
+    { shl $m8, $m9, 7 ; fnop }
+    .else
+    { shr $m8, $m9, 2 ; fnop }
+    { mul $m8, $m8, GROUP_BYTES ; fnop }
+    { and $m1, $m9, 3 ; fnop }
+    { shl $m1, $m1, 7 ; fnop }
+    { add $m8, $m8, $m1 ; fnop }
+    .endif
+    { add $m8, $m8, $m2 ; fnop }
+    .if PADDED
+    { cmpult $m1, $m9, COLUMNS / 4 ; fnop }
+    { brz $m1, 2f ; fnop }
+    .endif
+    { shl $m7, $m9, 3 ; fnop }
+    { add $m7, $m7, $m3 ; fnop }
+    \body
+    .if MORE_QUADS
+    { add $m9, $m9, 6 ; fnop }
+    { bri 1b ; fnop }
+    .elseif PADDED
+    { bri 3f ; fnop }
+    .endif
+    .if PADDED
+2:
+    NO_ROWS \panels
+        .if MORE_QUADS
+    { add $m9, $m9, 6 ; fnop }
+    { bri 1b ; fnop }
+        .endif
+    .endif
+3:
+    .if PARTS > 1
+    { add $m9, $m9, -QUADS ; fnop }
+    FORWARD $m3, 16*PITCH*(\panels)
+    FORWARD $m2, PANEL_BYTES*(\panels)
+    .endif
+.endm
+.macro FORWARD register, bytes
+    { setzi $m1, \bytes ; fnop }
+    { add \register, \register, $m1 ; fnop }
+.endm
+.macro NO_ROWS panels
+    .if \panels > 1
+    { setzi $m11, \panels - 1 ; fnop }
+    .endif
+4:
+    { rpt 16, 0 ; fnop }
+    { st64step $azeros, $mzero, $m8+=, 1 ; fnop }
+    .if \panels > 1
+    { add $m8, $m8, PANEL_BYTES - 128 ; fnop }
+    { brnzdec $m11, 4b ; fnop }
+    .endif
+.endm
+.macro ALL_ROWS
+    .if PANELS > 1
+    { setzi $m1, WORD_PITCH | (PANEL_BYTES / 8 - 15) << 10 ; fnop }
+    .endif
+    TRANSPOSE_GROUPS PANELS, $m0, STEP_STORE, $m1
+.endm
+.macro SOME_OF_ROWS
+    .set STRIP, 0
+    .rept SOME_ROWS / 4
+    TRANSPOSE_ONE 4, 4*STRIP*WORD_PITCH, WORD_PITCH, STRIP, 4, "nop"
+    .set STRIP, STRIP + 1
+    .endr
+    .if SOME_ROWS % 4
+    TRANSPOSE_ONE (SOME_ROWS%4), 4*STRIP*WORD_PITCH, WORD_PITCH, STRIP, 4, "nop"
+    .set STRIP, STRIP + 1
+    .endif
+    .rept 4 - (SOME_ROWS + 3) / 4
+    { st64 $azeros, $m8, $mzero, STRIP ; fnop }
+    { st64 $azeros, $m8, $mzero, STRIP + 4 ; fnop }
+    { st64 $azeros, $m8, $mzero, STRIP + 8 ; fnop }
+    { st64 $azeros, $m8, $mzero, STRIP + 12 ; fnop }
+    .set STRIP, STRIP + 1
+    .endr
+.endm
+
+    .align 8
+matrix:
+    { get $m9, $WSR ; fnop }
+.if PANELS
+    { setzi $m0, (1 - 12) & 0x3ff ; fnop }
+    { shl $m0, $m0, 20 ; fnop }
+    { setzi $m6, WORD_PITCH | 4 << 10 ; fnop }
+    { or $m6, $m6, $m0 ; fnop }
+    { setzi $m0, WORD_PITCH ; fnop }
+    EACH_QUAD ALL_ROWS, PANELS
+.endif
+.if SOME_ROWS
+    EACH_QUAD SOME_OF_ROWS, 1
+.endif
+.if EMPTY_PANELS
+    EACH_QUAD "NO_ROWS EMPTY_PANELS", EMPTY_PANELS
+.endif
 
 .else
 /* $m4: the first of four rows; $m5..$m8: their sources, $m9: byte offset in them; $m1: destination. */
@@ -348,8 +446,16 @@ matrix_done:
 .endif
 
 .if PACK_MATRICES > 1
-    CONSTANT $m5, (ROWS*PITCH)
-    CONSTANT $m6, PACK_MATRIX_BYTES
+    .set GONE_IN, 0 // what the matrix has moved $m3 and $m2 by
+    .set GONE_OUT, 0
+    .if PACK_WAY == QUADS_WAY
+        .if PARTS > 1
+    .set GONE_IN, PACK_PHYSICAL_ROWS * PITCH
+    .set GONE_OUT, PACK_PHYSICAL_ROWS / 16 * PANEL_BYTES
+        .endif
+    .endif
+    CONSTANT $m5, (ROWS*PITCH-GONE_IN)
+    CONSTANT $m6, (PACK_MATRIX_BYTES-GONE_OUT)
     add $m3, $m3, $m5
     add $m2, $m2, $m6
     brnzdec $m10, matrix

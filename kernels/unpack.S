@@ -13,6 +13,7 @@
 .set PAIRS_WAY, 1
 .set STREAM_WAY, 2
 .set PANELS_WAY, 3
+.include "launch.inc"
 .include "transpose.inc"
 .set ROWS, UNPACK_ROWS
 .set COLUMNS, UNPACK_COLUMNS
@@ -21,26 +22,13 @@
 .set WORDS, COLUMNS % 16 / 4
 .set HALF_WORD, ((COLUMNS % 4) != 0) & 1
 
-.macro CONSTANT register, value
-    setzi \register, (\value) & 0xfffff
-    .if (\value) & 0xfff00000
-    or \register, \register, (\value) & 0xfff00000
-    .endif
-.endm
-
 .section .text.ipu_unpack, "ax"
 .globl ipu_unpack
 .type ipu_unpack, @function
 .supervisor
 .align 8
 ipu_unpack:
-    add $m1, $m11, -8 // frame below the stack: out, in
-    setzi $m0, worker
-    st32 $m2, $m1, $mzero, 0
-    st32 $m3, $m1, $mzero, 1
-    runall $m0, $m1, 0
-    sync 2
-    br $m10
+    LAUNCH_ONCE 2, 2, worker
 
 .worker
 .align 8
@@ -67,17 +55,7 @@ worker:
     CONSTANT $m8, (UNPACK_PIECE_STEP-24)/8 // from a piece's last word to the row's next piece
     .align 8
 matrix:
-    .if ROWS % 6
-    cmpult $m1, $m0, ROWS % 6
-        .if ROWS / 6
-    add $m1, $m1, ROWS / 6 - 1
-        .else
-    brz $m1, rows_done
-    setzi $m1, 0
-        .endif
-    .else
-    setzi $m1, ROWS / 6 - 1
-    .endif
+    DEAL ROWS, rows_done
     mul $m9, $m0, PITCH
     shl $m5, $m0, 5
     add $m9, $m2, $m9

@@ -57,6 +57,25 @@ static void block_major(void **state)
     }
 }
 
+/* Rows on 8 bytes and columns in fours: blocks in streams. */
+static void block_major_quads(void **state)
+{
+    (void)state;
+    static const int32_t columns[] = {4, 8, 16, 20, 24, 28, 48, 144};
+    for (size_t i = 0; i < countof(columns); i++)
+        for (int32_t rows = 1; rows <= 50; rows += rows < 17 ? 1 : 7) {
+            int32_t turn = (int32_t)i + rows, padded = (rows + 15) / 16 * 16 + turn % 4 / 3 * 32;
+            KernelSpec spec = pack(KERNEL_PACK, ORDER_BLOCK_MAJOR, 1 + turn % 2, rows, columns[i],
+                                   padded, columns[i] + turn % 3 * 4);
+            spec.p[PACK_ROW_BLOCK] = turn % 3 ? padded : 16;
+            if (turn % 5 == 0)
+                spec.p[PACK_PHYSICAL_COLUMNS] += 16;
+            bench_kernel(&spec, NULL, NULL);
+        }
+    KernelSpec large = pack(KERNEL_PACK, ORDER_BLOCK_MAJOR, 2, 64, 512, 64, 544);
+    bench_kernel(&large, NULL, NULL);
+}
+
 static void unpacked(void **state)
 {
     (void)state;
@@ -111,7 +130,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_orders), cmocka_unit_test(block_major), cmocka_unit_test(unpacked),
-        cmocka_unit_test(unpacked_streams), cmocka_unit_test(refused)};
+        cmocka_unit_test(rows_orders),       cmocka_unit_test(block_major),
+        cmocka_unit_test(block_major_quads), cmocka_unit_test(unpacked),
+        cmocka_unit_test(unpacked_streams),  cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* copy.c - rows of bytes from one place of a tile to another. kernels/copy.S describes the ways of
  * dealing the work; the cheapest one for the shape is chosen here. */
-#include "kernel/family.h"
-
-#include <string.h>
+#include "kernel/launch.h"
 
 typedef enum Mode { FLAT, DEALT, LONG, PACED, STREAM } Mode; /* as in copy.S */
 
@@ -23,11 +21,6 @@ typedef struct Plan {
         int32_t in_step, out_step;
     } stream;
 } Plan;
-
-static uint32_t constant_slots(int64_t value)
-{
-    return (uint32_t)value & 0xfff00000 ? 2 : 1;
-}
 
 static int64_t jump(const Plan *plan, uint32_t pitch)
 {
@@ -204,12 +197,7 @@ static void cycles(const KernelSpec *spec, Clock *clock)
     uint64_t bundles[TILE_WORKERS];
     for (uint32_t w = 0; w < TILE_WORKERS; w++)
         bundles[w] = worker_slots(&plan, w);
-    clock_issue(clock, 2);
-    clock_depend(clock, 2);
-    clock_issue(clock, 2);
-    clock_launch(clock, bundles);
-    clock_sync(clock);
-    clock_branch(clock);
+    clock_launch_once(clock, 2, bundles);
 }
 
 static uint64_t useful(const KernelSpec *spec)

@@ -3,7 +3,7 @@
  * The formula follows the supervisor's code; what a launch costs is 4 bundles a row and little
  * else. The reference is exact to the bit: sums of an issue in double in the unit's order, rounded
  * to F32 once an issue and to half once a panel. */
-#include "kernel/family.h"
+#include "kernel/launch.h"
 
 #include <math.h>
 #include <string.h>
@@ -114,11 +114,6 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
 }
 
 /* Cycles. Worker bundles first, in the order of gemm.S. */
-
-static uint32_t constant_slots(int64_t value)
-{
-    return (uint32_t)value & 0xfff00000 ? 2 : 1;
-}
 
 /* The stride register of a worker with `short_by` rows less than n. */
 static int64_t strides(const Product *s, uint32_t short_by)

@@ -30,6 +30,11 @@ static inline void clock_launch_once(Clock *clock, uint32_t operands,
     clock_branch(clock);
 }
 
+static inline uint32_t constant_slots(int64_t value) /* CONSTANT */
+{
+    return (uint32_t)value & 0xfff00000 ? 2 : 1;
+}
+
 /* Something is done by worker w in turn: how many times, given the total. `loops`: some worker does
  * it more than once (the sources leave the loop out where nobody does). */
 static inline bool share_loops(uint32_t total)

@@ -1,8 +1,6 @@
 /* pack.c - row-major F16 matrices into an order of the matrix unit. kernels/pack.S. */
 #include "kernel/pack.h"
 
-#include <string.h>
-
 Rearrangement rearrangement_of(const KernelSpec *spec)
 {
     Rearrangement r = {.order = (uint32_t)spec->p[PACK_ORDER],
@@ -73,16 +71,6 @@ size_t rearrangement_offset(const Rearrangement *r, uint32_t matrix, uint32_t ro
     }
 }
 
-void rearrangement_clock(Clock *clock, const uint64_t bundles[TILE_WORKERS])
-{
-    clock_issue(clock, 2);
-    clock_depend(clock, 2);
-    clock_issue(clock, 2);
-    clock_launch(clock, bundles);
-    clock_sync(clock);
-    clock_branch(clock);
-}
-
 static bool by_rows(const Rearrangement *r)
 {
     return r->order != ORDER_BLOCK_MAJOR;
@@ -106,6 +94,20 @@ static uint32_t block_jump(const Rearrangement *r)
     return r->order == ORDER_LEFT ? 0 : 32 * r->physical_columns - 512;
 }
 
+/* From panel to panel of 16 rows. */
+static uint32_t panel_bytes(const Rearrangement *r)
+{
+    return r->row_block == 16 ? 32 * r->physical_columns : 512;
+}
+
+/* Block Major in quads of columns, with streams of blocks: QUADS_WAY of pack.S. */
+static bool by_quads(const Rearrangement *r)
+{
+    bool simple = r->row_block == 16 || r->row_block == r->physical_rows;
+    return r->order == ORDER_BLOCK_MAJOR && simple && r->align == 8 && r->columns % 4 == 0 &&
+           r->pitch <= 8 * 272 && r->physical_rows <= 256 && panel_bytes(r) / 8 - 15 <= 511;
+}
+
 static Status contract(const KernelSpec *spec, KernelContract *out)
 {
     int32_t order = spec->p[PACK_ORDER];
@@ -127,7 +129,9 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
     contract_operand(out, "input", false, PRECISION_F16, ORDER_ROWS,
                      (uint32_t)rearrangement_row_major_bytes(&r), r.align == 8 ? 8 : 4);
     out->operands[0].held = PADDING_ZERO;
-    contract_define(out, "PACK_ROWS_ORDER", by_rows(&r));
+    if (by_quads(&r) && r.rows >= 16)
+        contract_separate(out, 0, 1);
+    contract_define(out, "PACK_WAY", by_rows(&r) ? 0 : by_quads(&r) ? 1 : 2);
     contract_define(out, "PACK_MATRICES", (int32_t)r.matrices);
     contract_define(out, "PACK_ROWS", (int32_t)r.rows);
     contract_define(out, "PACK_COLUMNS", (int32_t)r.columns);
@@ -213,20 +217,74 @@ static uint64_t columns_slots(const Rearrangement *r, uint32_t w)
     return slots + 2; /* the row after the last */
 }
 
+static uint64_t no_rows_slots(uint32_t panels)
+{
+    return panels > 1 ? 1 + 19ull * panels : 17;
+}
+
+/* Loops over the quads: whole panels, one with some rows, empty ones. */
+static uint32_t quads_parts(const Rearrangement *r)
+{
+    return (r->rows >= 16) + (r->rows % 16 > 0) +
+           (r->physical_rows / 16 > ceil_div_u32(r->rows, 16));
+}
+
+/* EACH_QUAD: `first` is the worker's first quad, and moves on to the next panels'; a quad with
+ * values takes `body`. */
+static uint64_t each_quad(const Rearrangement *r, uint32_t *first, uint32_t panels, uint64_t body)
+{
+    uint32_t quads = r->physical_columns / 4, real = r->columns / 4, c = *first;
+    uint32_t parts =
+        (r->rows >= 16) + (r->rows % 16 > 0) + (r->physical_rows / 16 > ceil_div_u32(r->rows, 16));
+    bool more = quads > 6 || parts > 1, padded = real < quads;
+    uint64_t head = 2 + (r->row_block == 16 ? 1 : 5) + 1 + (padded ? 2 : 0), slots = 0;
+    for (; c < quads; c += TILE_WORKERS) {
+        slots += head + (c < real ? 2 + body : no_rows_slots(panels));
+        slots += more ? 2 : padded && c < real;
+        if (!more)
+            return slots;
+    }
+    *first = c - quads;
+    return slots + 2 + (parts > 1 ? 5 : 0);
+}
+
+static uint64_t some_rows_slots(uint32_t rows)
+{
+    static const uint32_t part[] = {0, 8, 9, 9};
+    return 10ull * (rows / 4) + part[rows % 4] + 4ull * (4 - (rows + 3) / 4);
+}
+
+static uint64_t quads_slots(const Rearrangement *r, uint32_t w)
+{
+    uint32_t full = r->rows / 16, some = r->rows % 16, first = w;
+    uint32_t empty = r->physical_rows / 16 - ceil_div_u32(r->rows, 16);
+    uint64_t slots = 1;
+    if (full) /* a group is 16 more */
+        slots += 5 + each_quad(r, &first, full, 16ull * full + 7 + 2 * (full > 1));
+    slots += some ? each_quad(r, &first, 1, some_rows_slots(some)) : 0;
+    slots += empty ? each_quad(r, &first, empty, no_rows_slots(empty)) : 0;
+    return slots;
+}
+
 static void cycles(const KernelSpec *spec, Clock *clock)
 {
     Rearrangement r = rearrangement_of(spec);
     uint64_t bundles[TILE_WORKERS];
     uint32_t more = r.matrices > 1;
+    int64_t in = (int64_t)r.rows * r.pitch, out = matrix_bytes(&r);
+    if (by_quads(&r) && quads_parts(&r) > 1) { /* the addresses have been moved on */
+        in -= (int64_t)r.physical_rows * r.pitch;
+        out -= (int64_t)(r.physical_rows / 16) * panel_bytes(&r);
+    }
     for (uint32_t w = 0; w < TILE_WORKERS; w++) {
-        uint64_t matrix = by_rows(&r) ? rows_slots(&r, w) : columns_slots(&r, w);
-        uint64_t next = !more ? 0
-                              : 3 + constant_slots((int64_t)r.rows * r.pitch) +
-                                    constant_slots(matrix_bytes(&r));
+        uint64_t matrix = by_rows(&r)    ? rows_slots(&r, w)
+                          : by_quads(&r) ? quads_slots(&r, w)
+                                         : columns_slots(&r, w);
+        uint64_t next = more ? 3 + constant_slots(in) + constant_slots(out) : 0;
         uint32_t once = by_rows(&r) ? constant_slots((piece_step(&r) - 24) / 8) : 0;
         bundles[w] = even_slots(3 + more + once) + r.matrices * (matrix + next) + 1;
     }
-    rearrangement_clock(clock, bundles);
+    clock_launch_once(clock, 2, bundles);
 }
 
 static uint64_t useful(const KernelSpec *spec)

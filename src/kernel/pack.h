@@ -2,7 +2,7 @@
 #ifndef IPU_KERNEL_PACK_H
 #define IPU_KERNEL_PACK_H
 
-#include "kernel/family.h"
+#include "kernel/launch.h"
 
 typedef struct Rearrangement {
     uint32_t order, matrices, rows, columns, physical_rows, physical_columns, row_block;
@@ -19,16 +19,9 @@ size_t rearrangement_offset(const Rearrangement *r, uint32_t matrix, uint32_t ro
 size_t rearrangement_bytes(const Rearrangement *r); /* of the ordered side */
 size_t rearrangement_row_major_bytes(const Rearrangement *r);
 
-static inline uint32_t constant_slots(int64_t value)
-{
-    return (uint32_t)value & 0xfff00000 ? 2 : 1;
-}
-
 static inline uint64_t even_slots(uint64_t solo)
 {
     return solo + solo % 2;
 }
-
-void rearrangement_clock(Clock *clock, const uint64_t bundles[TILE_WORKERS]);
 
 #endif
