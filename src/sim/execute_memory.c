@@ -336,7 +336,8 @@ __attribute__((noinline, cold)) static uint32_t check_three(Context *c, uint32_t
     return OUTCOME_DONE;
 }
 
-static inline bool outside_or_misaligned(uint32_t address)
+/* 1 or 0, not bool: to be joined without branches. */
+static inline uint32_t outside_or_misaligned(uint32_t address)
 {
     return (address - SRAM_BASE > SRAM_BYTES - 8) | (address & 7);
 }
@@ -347,9 +348,10 @@ static uint32_t ld2xst64pace(Context *c, const Decoded *d)
     PAIR;
     uint32_t a0 = low & ADDRESS_MASK, a1 = high & ADDRESS_MASK, a2 = address2(low, high);
     uint32_t pace = IMMEDIATE(4);
-    bool doubt = outside_or_misaligned(a0) | outside_or_misaligned(a1) | outside_or_misaligned(a2) |
-                 share_element(a0, a1) | share_element(a0, a2) | share_element(a1, a2) |
-                 (c->defined != NULL);
+    uint32_t shared = (uint32_t)share_element(a0, a1) | (uint32_t)share_element(a0, a2) |
+                      (uint32_t)share_element(a1, a2);
+    uint32_t doubt = outside_or_misaligned(a0) | outside_or_misaligned(a1) |
+                     outside_or_misaligned(a2) | shared | (c->defined != NULL);
     if (unlikely(doubt)) {
         uint32_t outcome = check_three(c, a0, a1, a2);
         if (outcome)

@@ -225,19 +225,18 @@ static void add_span(Course *course, uint32_t pointer, uint32_t low, uint32_t hi
 
 static inline bool outside_or_misaligned(uint32_t address)
 {
-    return (address - SRAM_BASE > SRAM_BYTES - 8) | (address & 7);
+    return address - SRAM_BASE > SRAM_BYTES - 8 || address & 7;
 }
 
 /* Whether the accesses would go through. */
 static inline bool sound(uint32_t kind, const uint32_t at[POINTERS])
 {
     bool first = kind & FLOAT_LOAD, second = kind & FLOAT_LOAD_SECOND, third = kind & FLOAT_STORE;
-    bool doubt = (first & outside_or_misaligned(at[0])) | (second & outside_or_misaligned(at[1])) |
-                 (third & outside_or_misaligned(at[2])) |
-                 (first & second & share_element(at[0], at[1])) |
-                 (first & third & share_element(at[0], at[2])) |
-                 (second & third & share_element(at[1], at[2]));
-    return !doubt;
+    return !((first && outside_or_misaligned(at[0])) || (second && outside_or_misaligned(at[1])) ||
+             (third && outside_or_misaligned(at[2])) ||
+             (first && second && share_element(at[0], at[1])) ||
+             (first && third && share_element(at[0], at[2])) ||
+             (second && third && share_element(at[1], at[2])));
 }
 
 /* Two pointers that move together: whether they could come to one memory element. They never do in
