@@ -41,6 +41,11 @@ refuses 1 "not a profile" "$stack" profile render "$work/cut" -o "$work/x.html"
 [ ! -e "$work/x.html" ] || fail "a report of a damaged profile"
 refuses 1 "no kind" "$stack" profile query "$work/a" --kind thinking
 refuses 1 "unknown" "$stack" profile query "$work/a" --group-by colour
+refuses 1 "no step of the profile has kernel" "$stack" profile query "$work/a" --kernel gem
+refuses 1 "no operation of the profile has" "$stack" profile query "$work/a" --operation nothing
+refuses 1 "the profile has no phase 99" "$stack" profile query "$work/a" --phase 99
+refuses 1 "the profile ends at" "$stack" profile query "$work/a" --at 10000000
+refuses 1 "is not in the profile" "$stack" profile query "$work/a" --tile 1471
 refuses 2 "unknown action" "$stack" profile paint "$work/a"
 
 for mode in off overall full; do

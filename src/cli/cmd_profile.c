@@ -196,6 +196,8 @@ static int run_query(int argc, char **argv)
         if (status_ok(status))
             status = open_profile(&open, arguments.items[0], a.shared_clock);
         if (status_ok(status))
+            status = query_check_names(&open.view, &a.query);
+        if (status_ok(status))
             status = answer(&a, &open.view);
         close_profile(&open);
         done = status_ok(status) ? 0 : command_fail("profile query", status);

@@ -82,6 +82,8 @@ typedef struct QueryResult { /* memory in its arena */
     size_t matched_count;
 } QueryResult;
 
+/* An error when a kernel, operation, phase or cycle that is asked for is nowhere in the profile. */
+Status query_check_names(const View *view, const Query *query);
 Status query_run(const View *view, const Query *query, QueryResult *out);
 void query_free(QueryResult *result);
 /* group_limit 0: all groups; sample_limit 0: no samples. */

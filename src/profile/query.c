@@ -245,6 +245,26 @@ static Status check_query(const View *view, const Query *q)
     return STATUS_OK;
 }
 
+Status query_check_names(const View *view, const Query *q)
+{
+    bool kernel = !q->kernel, operation = !q->operation, phase = q->phase < 0;
+    for (uint32_t s = 0; s < view->profile->step_count; s++) {
+        const ProfileStep *step = &view->profile->steps[s];
+        kernel |= q->kernel && strcmp(step->kernel, q->kernel) == 0;
+        operation |= q->operation && strstr(step->operation, q->operation);
+        phase |= step->phase == (uint64_t)q->phase;
+    }
+    if (!kernel)
+        return status_error("no step of the profile has kernel \"%s\"", q->kernel);
+    if (!operation)
+        return status_error("no operation of the profile has \"%s\" in it", q->operation);
+    if (!phase)
+        return status_error("the profile has no phase %lld", (long long)q->phase);
+    if (q->at >= 0 && q->at >= view->span)
+        return status_error("cycle %lld: the profile ends at %u", (long long)q->at, view->span);
+    return STATUS_OK;
+}
+
 Status query_run(const View *view, const Query *query, QueryResult *out)
 {
     *out = (QueryResult){0};
