@@ -47,7 +47,7 @@ expect 1 "    map/mlp/up/bias" "$stack" explain $model --stage graph --op map/ml
 expect 0 "the operation before it does it" "$stack" explain $model --stage tile --op map/mlp/up/bias
 expect 0 "// step 51, map/mlp/up: call" "$stack" explain $model --stage code --op map/mlp/up --tile 46
 expect 0 "\"text\": \"setzi" "$stack" explain $model --stage code --json
-expect 0 "\"messages\": \[" "$stack" explain $model --stage exchange --json --tile 0
+expect 0 '"messages":\[{"start":' "$stack" explain $model --stage exchange --json --tile 0
 
 # a step of the plan: cycles in all and in exchange, memory of both kinds, bytes of rows
 expect 0 "standard interleaved" "$stack" explain $model --stage plan

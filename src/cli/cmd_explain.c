@@ -38,6 +38,14 @@ static void print_json(json_t *value)
     json_decref(value);
 }
 
+/* Long lists of numbers, of which a line each would be most of the output. */
+static void print_compact(json_t *value)
+{
+    json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(value);
+}
+
 static void print_text(Text *text)
 {
     fputs(text_string(text), stdout);
@@ -193,7 +201,7 @@ static void print_stage_json(const Explain *e, const Session *s)
     else if (strcmp(e->stage, "memory") == 0)
         print_json(memory_report_json(c, n->only, n->tile));
     else if (strcmp(e->stage, "exchange") == 0)
-        print_json(exchange_to_json(&c->program, &c->schedule, n->only, n->tile));
+        print_compact(exchange_to_json(&c->program, &c->schedule, n->only, n->tile));
     else
         print_json(code_to_json(c, n));
 }

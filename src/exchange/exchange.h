@@ -71,6 +71,7 @@ Status exchange_check_phase(const TileProgram *program, uint32_t phase,
 /* only: keys of operations, NULL: all; only_tile -1: all, else its messages too. */
 void exchange_print(Text *text, const TileProgram *program, const Schedule *schedule,
                     const Map *only, int32_t only_tile);
+/* In JSON the ends of messages are [tile, buffer, offset], buffers by number in "buffers". */
 json_t *exchange_to_json(const TileProgram *program, const Schedule *schedule, const Map *only,
                          int32_t only_tile);
 /* Synthetic phases for tests and the bench: one phase between a source and a target buffer.

@@ -98,15 +98,14 @@ void exchange_print(Text *text, const TileProgram *program, const Schedule *sche
 
 /* ---- JSON ---- */
 
-static json_t *end_json(const TileProgram *program, const Endpoint *end)
+/* [tile, buffer, offset] */
+static json_t *end_json(const Endpoint *end)
 {
-    const char *name = program->buffers.items[end->at.buffer].name;
-    return json_pack("{s:I, s:s, s:I}", "tile", (json_int_t)end->tile, "buffer", name ? name : "?",
-                     "offset", (json_int_t)end->at.offset);
+    return json_pack("[I, I, I]", (json_int_t)end->tile, (json_int_t)end->at.buffer,
+                     (json_int_t)end->at.offset);
 }
 
-static json_t *messages_json(const TileProgram *program, const PhaseSchedule *schedule,
-                             int32_t only_tile)
+static json_t *messages_json(const PhaseSchedule *schedule, int32_t only_tile)
 {
     const ExchangePhase *phase = schedule->phase;
     json_t *out = json_array();
@@ -115,14 +114,14 @@ static json_t *messages_json(const TileProgram *program, const PhaseSchedule *sc
         json_t *receivers = json_array();
         if (touches(phase, transfer, only_tile))
             for (uint32_t r = 0; r < transfer->receiver_count; r++)
-                json_array_append_new(
-                    receivers, end_json(program, &phase->receivers[transfer->first_receiver + r]));
+                json_array_append_new(receivers,
+                                      end_json(&phase->receivers[transfer->first_receiver + r]));
         if (json_array_size(receivers))
             json_array_append_new(
-                out, json_pack(
-                         "{s:I, s:I, s:b, s:o, s:O}", "start", (json_int_t)schedule->slots[m].start,
-                         "words", (json_int_t)transfer->words, "paired", schedule->slots[m].paired,
-                         "source", end_json(program, &transfer->source), "receivers", receivers));
+                out, json_pack("{s:I, s:I, s:b, s:o, s:O}", "start",
+                               (json_int_t)schedule->slots[m].start, "words",
+                               (json_int_t)transfer->words, "paired", schedule->slots[m].paired,
+                               "source", end_json(&transfer->source), "receivers", receivers));
         json_decref(receivers);
     }
     return out;
@@ -156,17 +155,20 @@ static json_t *phase_json(const TileProgram *program, uint32_t number,
         (json_int_t)words, "wordsReceived", (json_int_t)received, "bound",
         (json_int_t)schedule->bound, "floor", (json_int_t)schedule->floor, "horizon",
         (json_int_t)schedule->horizon, "tiles", tiles_json(program, schedule, only_tile),
-        "messages", messages_json(program, schedule, only_tile));
+        "messages", messages_json(schedule, only_tile));
 }
 
 json_t *exchange_to_json(const TileProgram *program, const Schedule *schedule, const Map *only,
                          int32_t only_tile)
 {
-    json_t *phases = json_array();
+    json_t *phases = json_array(), *buffers = json_array();
     for (uint32_t p = 0; p < schedule->phase_count; p++)
         if (phase_wanted(&schedule->phases[p], only, only_tile))
             json_array_append_new(phases, phase_json(program, p, &schedule->phases[p], only_tile));
-    return json_pack("{s:I, s:[s, s, s], s:I, s:o}", "programTiles", (json_int_t)program->tiles,
-                     "tileColumns", "tile", "horizon", "rowWords", "constraints",
-                     (json_int_t)schedule->constraints.count, "phases", phases);
+    for (uint32_t b = 0; b < program->buffers.count; b++)
+        json_array_append_new(buffers, json_string(program->buffers.items[b].name));
+    return json_pack("{s:I, s:[s, s, s], s:[s, s, s], s:I, s:o, s:o}", "programTiles",
+                     (json_int_t)program->tiles, "tileColumns", "tile", "horizon", "rowWords",
+                     "endColumns", "tile", "buffer", "offset", "constraints",
+                     (json_int_t)schedule->constraints.count, "buffers", buffers, "phases", phases);
 }
