@@ -200,8 +200,11 @@ static Status bound_pair(Steps *x, const State *state, uint64_t live, Pair *pair
         ValueId value = plan_input(p->graph, x->w->op, &c->plan, j);
         words += operand_words(x, state, value, table_of(&x->tables, &type));
     }
-    uint32_t phases = c->plan.slices > 1 ? c->plan.slices - 1 : 1; /* the last may be thin */
-    pair->least = state->cost + own + phases * target_phase_cost(words, 0);
+    double slices = 1;
+    if (c->plan.slices > 1) /* the last may be thinner than the first */
+        slices =
+            gemm_shape(p->graph, x->w->op).inner / ((double)c->plan.inner_block * c->plan.inner);
+    pair->least = state->cost + own + slices * target_phase_cost(words, 0);
     return find_target(x, state, live, c, &pair->target);
 }
 

@@ -7,9 +7,9 @@
 #include "plan/internal.h"
 
 enum {
-    GRIDS_KEPT = 12, /* the best, whatever they ask of memory */
-    MOST_GRIDS = 40,
-    GRIDS_LIGHT = 3 /* and this many of those with no heavier weights than it has */
+    GRIDS_KEPT = 28, /* the best, whatever they ask of memory */
+    MOST_GRIDS = 80,
+    GRIDS_LIGHT = 4 /* and this many of those with no heavier weights than it has */
 };
 
 typedef struct Grid {
@@ -263,13 +263,19 @@ static Status push_gemm(Planner *p, uint32_t op, const Grid *g, const Variant *v
     return STATUS_OK;
 }
 
+/* Most of many tiles: it hardly matters which. */
+static bool most_tiles(const Planner *p, uint32_t used)
+{
+    enum { MANY = 256 };
+    return p->options->tiles > MANY && used > p->options->tiles / 2;
+}
+
 /* Rotations: the first tiles and the last. When most of many tiles are in use that matters only to
  * what is stored once: a tile that holds part of its own operands copies it. */
 static uint32_t first_tiles(const Planner *p, uint32_t used, uint32_t first[2])
 {
-    enum { MANY = 256 };
     first[0] = 0;
-    if (!p->options->weights_once && p->options->tiles > MANY && used > p->options->tiles / 2)
+    if (!p->options->weights_once && most_tiles(p, used))
         return 1;
     first[1] = p->options->tiles - used;
     return first[1] ? 2 : 1;
@@ -296,13 +302,17 @@ static bool follows_product(const Planner *p, uint32_t op)
            p->graph->values.items[left].kind == VALUE_RESULT;
 }
 
-/* Slices of K that make the operands of a tile small beside the product. */
+/* Slices of K that make the operands of a tile small beside the product: where whole ones do not
+ * fit, or memory is short. Every slice has a phase and accumulates: it never is the quickest. */
 static uint32_t wanted_slices(const Planner *p, uint32_t op, const Grid *g)
 {
     enum { SLICE_BYTES = 80 << 10 };
     GemmShape s = gemm_shape(p->graph, op);
     uint32_t rows = ceil_div_u32(s.outer * s.rows, g->rows), whole = g->piece / 16;
-    uint64_t bytes = 2ull * (rows + ceil_div_u32(s.columns, g->columns)) * g->piece;
+    uint32_t columns = ceil_div_u32(s.columns, g->columns);
+    uint64_t bytes = 2ull * (rows + columns) * g->piece, sums = 4ull * rows * columns;
+    if (!p->frugal && bytes + sums < p->budget)
+        return 1;
     uint32_t slices = (uint32_t)((bytes + SLICE_BYTES - 1) / SLICE_BYTES);
     return slices < 2 ? 1 : ceil_div_u32(whole, ceil_div_u32(whole, min_u32(slices, whole)));
 }
@@ -317,7 +327,7 @@ static bool is_output(const Planner *p, ValueId value)
 }
 
 /* Of what a product's sums are spread by, what can go on from there. */
-static Status push_spread(Planner *p, uint32_t op, const Grid *g, uint32_t first,
+static Status push_spread(Planner *p, uint32_t op, const Grid *g, uint32_t first, bool whole,
                           CandidateArray *out)
 {
     static const uint8_t ways[] = {SCATTER_SHARES, SCATTER_ROWS};
@@ -338,8 +348,10 @@ static Status push_spread(Planner *p, uint32_t op, const Grid *g, uint32_t first
         for (uint32_t n = 0; n < (pairs ? 2 : 1); n++) {
             v.column_pairs = n == 1;
             v.slices = 0;
-            status_free(why);
-            why = push_gemm(p, op, g, &v, out);
+            if (whole) {
+                status_free(why);
+                why = push_gemm(p, op, g, &v, out);
+            }
             v.slices = slices;
             if (slices < 2 || g->swapped || n == 1)
                 continue;
@@ -357,17 +369,19 @@ static Status push_variants(Planner *p, uint32_t op, const Grid *g, CandidateArr
     uint32_t ends = first_tiles(p, g->rows * g->columns * g->inner, first);
     uint32_t most = g->swapped ? 0 : g->inner > 1 ? 2 : 1;
     Status why = STATUS_OK;
+    bool one_end = most_tiles(p, g->rows * g->columns * g->inner); /* but for slices */
     for (uint32_t f = 0; f < ends; f++) {
         Variant v = {.first = first[f]};
+        bool whole = f == 0 || !one_end;
         v.staging = g->swapped ? STAGING_ROW_MAJOR : STAGING_DIRECT;
-        for (v.addends = 0; v.addends <= fusable && v.addends <= most; v.addends++) {
+        for (; whole && v.addends <= fusable && v.addends <= most; v.addends++) {
             status_free(why);
             why = push_gemm(p, op, g, &v, out);
         }
         if (g->inner == 1 || gemm_shape(p->graph, op).outer > 1)
             continue;
         status_free(why);
-        why = push_spread(p, op, g, first[f], out);
+        why = push_spread(p, op, g, first[f], whole, out);
     }
     return why;
 }

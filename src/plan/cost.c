@@ -276,6 +276,16 @@ bool plan_copy_is_view(const TensorType *source, const TensorType *destination,
     return good;
 }
 
+/* Some shard has bytes that nothing logical lies in: what is copied into it does not clear them. */
+static bool has_padding(const TensorType *type)
+{
+    uint32_t shards = type_shard_count(type);
+    for (uint32_t s = 0; s < shards; s++)
+        if (type_shard_bytes(type, s) != logical_bytes(type, s))
+            return true;
+    return false;
+}
+
 static Status convert(Costs *costs, const Storage *from, const Mapping *extra, const TensorType *to,
                       Conversion *out)
 {
@@ -291,6 +301,7 @@ static Status convert(Costs *costs, const Storage *from, const Mapping *extra, c
     out->view = plan_copy_is_view(&from->type, to, &mapping);
     if (out->view)
         return STATUS_OK;
+    out->padded = has_padding(to);
     Counter counter;
     uint32_t items = 0;
     Status status = count_copy(costs, &from->type, to, &mapping, &counter);

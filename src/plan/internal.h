@@ -38,6 +38,7 @@ typedef struct Storage { /* how a graph value is stored; mapping: stored tensor 
 
 typedef struct Conversion { /* of a stored value to an operand's type */
     bool view;              /* nothing moves */
+    bool padded;            /* the operand has padding */
     uint32_t words;         /* largest sum that one tile sends or receives: events, with what goes
                                to pairs of tiles in 64-bit items where that is quicker */
     uint32_t sources;       /* most sources of one tile */
@@ -99,6 +100,7 @@ typedef struct Planner {
     uint32_t *uses;             /* per value: readers */
     uint32_t *last_use;         /* per value: index of the last operation that reads its memory */
     CandidateArray *candidates; /* per operation, made on demand */
+    bool frugal;                /* memory is short: ways that need less of it are listed too */
     uint64_t budget;            /* bytes of a tile for data */
     uint64_t missing;           /* the least that was missing when a candidate did not fit */
 } Planner;

@@ -264,6 +264,12 @@ static Status search(Planner *p, Recipe **out, uint32_t *count)
     return STATUS_OK;
 }
 
+static void forget_candidates(Planner *p)
+{
+    for (size_t i = 0; i < p->graph->operations.count; i++)
+        array_free(&p->candidates[i]);
+}
+
 Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options, Pool *pool,
                    Recipe **out, uint32_t *count)
 {
@@ -284,8 +290,15 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
     p.candidates = xcalloc(graph->operations.count + 1, sizeof *p.candidates);
     find_uses(&p);
     Status status = search(&p, out, count);
-    for (size_t i = 0; i < graph->operations.count; i++)
-        array_free(&p.candidates[i]);
+    if (!status_ok(status) && p.missing != UINT64_MAX) {
+        forget_candidates(&p);
+        status_free(status);
+        p.frugal = true;
+        log_event(LOG_DEBUG, "planning with less memory", "missing=%llu",
+                  (unsigned long long)p.missing);
+        status = search(&p, out, count);
+    }
+    forget_candidates(&p);
     free(p.candidates);
     costs_free(&p.costs);
     pool_destroy(own);

@@ -211,8 +211,8 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
     if (staged) {
         bill->local += pack_cycles(p, type, &rows);
         bill->bytes += 2 * bytes;
-    } else if (type->format.order.kind != ORDER_ROW_MAJOR && w->slices < 2) {
-        bill->resident += bytes; /* padded: a buffer of its own */
+    } else if (c.padded && w->slices < 2) {
+        bill->resident += bytes; /* a buffer of its own, whose padding stays zero */
     } else {
         bill->bytes += bytes;
     }
