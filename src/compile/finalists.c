@@ -11,11 +11,11 @@
 #include <stdlib.h>
 
 enum {
-    SCHEDULED = 4,        /* at most so many are scheduled */
-    MESSAGES = 600 * 1000 /* of all of them, but the first can have as many as it wants */
+    SCHEDULED = 8,        /* at most so many are scheduled */
+    MESSAGES = 450 * 1000 /* of all of them, but the first can have as many as it wants */
 };
-static const double NEAR = 1.02;      /* planned: worth to be lowered */
-static const double SURPRISE = 1.005; /* score: may yet turn out to be the best */
+static const double NEAR = 1.02;     /* planned: worth to be lowered */
+static const double SURPRISE = 1.01; /* score: may yet turn out to be the best */
 
 void lowered_free(Lowered *lowered)
 {

@@ -243,7 +243,7 @@ static Status list_pairs(Steps *x)
 static bool worth_counting(const Steps *x, const Pair *pair)
 {
     uint64_t resident = x->states->items[pair->state].resident;
-    return !walk_hopeless(x->w, pair->least, resident) &&
+    return !walk_hopeless(x->w, &pair->candidate->plan, pair->least, resident) &&
            !walk_dominated(x->w, pair->target, pair->least, resident);
 }
 
@@ -284,6 +284,7 @@ Status walk_operation(Walk *w, const StateArray *states)
 {
     Steps x = {.w = w, .states = states, .tables = {.tiles = w->p->options->tiles}};
     w->targets.count = 0;
+    memset(w->of_class, 0, sizeof w->of_class);
     map_free(&w->target_ids);
     Status why = count_pairs(&x, list_pairs(&x));
     array_free(&x.pairs);

@@ -100,7 +100,8 @@ typedef struct Planner {
     uint32_t *uses;             /* per value: readers */
     uint32_t *last_use;         /* per value: index of the last operation that reads its memory */
     CandidateArray *candidates; /* per operation, made on demand */
-    bool frugal;                /* memory is short: ways that need less of it are listed too */
+    bool memory_short;          /* some step did not fit */
+    bool frugal;                /* ways that need less memory are listed too */
     uint64_t budget;            /* bytes of a tile for data */
     uint64_t missing;           /* the least that was missing when a candidate did not fit */
 } Planner;

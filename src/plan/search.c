@@ -48,8 +48,8 @@ uint64_t live_hash(const Planner *p, const State *state, uint32_t op)
     return hash;
 }
 
-/* The best, and behind them those that leave more memory free than any better one: a plan that is
- * quick now may ask for what a later operation needs. */
+/* The best, and behind them those that leave more memory free than any better one, as a plan that
+ * is quick now may ask for what a later operation needs, and some of each class. */
 static void keep_best(Walk *w, const StateArray *states, StateArray *out)
 {
     Map seen = {0};
@@ -58,9 +58,12 @@ static void keep_best(Walk *w, const StateArray *states, StateArray *out)
     if (w->nexts.count)
         qsort(w->nexts.items, w->nexts.count, sizeof *w->nexts.items, by_rank);
     out->count = 0;
+    uint32_t of_class[STEP_CLASSES] = {0};
     for (size_t i = 0; i < w->nexts.count && out->count < 2 * beam; i++) {
         const Next *next = &w->nexts.items[i];
-        if (out->count >= beam && (w->last || next->resident >= lightest))
+        uint32_t class = step_class(next->plan);
+        if (out->count >= beam && of_class[class] >= PER_CLASS &&
+            (w->last || next->resident >= lightest))
             continue;
         State state = next_state(w, states, next);
         bool added;
@@ -68,6 +71,7 @@ static void keep_best(Walk *w, const StateArray *states, StateArray *out)
         if (!added)
             continue;
         array_push(out, state);
+        of_class[class]++;
         lightest = state.resident < lightest ? state.resident : lightest;
     }
     map_free(&seen);
@@ -290,12 +294,11 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
     p.candidates = xcalloc(graph->operations.count + 1, sizeof *p.candidates);
     find_uses(&p);
     Status status = search(&p, out, count);
-    if (!status_ok(status) && p.missing != UINT64_MAX) {
+    if (!status_ok(status) && p.memory_short) {
         forget_candidates(&p);
         status_free(status);
         p.frugal = true;
-        log_event(LOG_DEBUG, "planning with less memory", "missing=%llu",
-                  (unsigned long long)p.missing);
+        log_event(LOG_DEBUG, "planning again with less memory", "%s", "");
         status = search(&p, out, count);
     }
     forget_candidates(&p);

@@ -263,10 +263,18 @@ static void note_rank(Walk *w, const Next *next)
     w->best[at] = (Best){next->rank, next->target};
 }
 
-bool walk_hopeless(const Walk *w, double rank, uint64_t resident)
+uint32_t step_class(const OpPlan *plan)
+{
+    if (plan->algorithm != ALGORITHM_GEMM_GRID)
+        return 0;
+    uint32_t class = plan->swapped | (uint32_t)(plan->scatter > 0) << 1;
+    return class | (uint32_t)plan->result_staging << 2 | (plan->operand_count - 2) << 4;
+}
+
+bool walk_hopeless(const Walk *w, const OpPlan *plan, double rank, uint64_t resident)
 {
     return w->ranked == w->beam && rank >= w->best[w->ranked - 1].rank &&
-           (w->last || resident >= w->lightest);
+           w->of_class[step_class(plan)] >= PER_CLASS && (w->last || resident >= w->lightest);
 }
 
 static void finish(Walk *w, const State *state, Next *next, const Bill *bill, double kernel,
@@ -285,9 +293,11 @@ static void finish(Walk *w, const State *state, Next *next, const Bill *bill, do
     uint64_t needed = next->resident + bill->bytes + bytes;
     if (needed > p->budget) {
         p->missing = needed - p->budget < p->missing ? needed - p->budget : p->missing;
+        p->memory_short = true;
         return;
     }
     array_push(&w->nexts, *next);
+    w->of_class[step_class(next->plan)]++;
     note_rank(w, next);
 }
 
@@ -418,7 +428,7 @@ static Status step_product(Walk *w, const State *state, const Candidate *c, Next
     Bill bill = {0}, sum = {.words = c->words, .sources = c->sources};
     double least = plan->inner > 1 ? target_phase_cost(c->words, c->sources) : 0;
     least += state->cost + c->kernel - FUSED_ADD * ahead_of(plan);
-    if (walk_hopeless(w, least, state->resident))
+    if (walk_hopeless(w, plan, least, state->resident))
         return STATUS_OK;
     sum.busy_end = plan->partial.first_tile + plan->partial.tile_count;
     for (uint32_t j = 0; j < 2; j++) {

@@ -10,6 +10,9 @@ enum {
     DEFERRED = 0xfffffffdu, /* a bias add that the GELU behind it carries out */
     DEFAULT_BEAM = 24,
     MOST_BEAM = 512,
+    STEP_CLASSES = 64,
+    PER_CLASS = 2,    /* steps of each class that are kept though they are not among the best: what
+                         follows may not be able to read those */
     LAST_BEAM = 8,    /* behind the last operation nothing depends on what is second best */
     FUSED_ADD = 600,  /* about what an add of its own costs: ranks states that are ahead */
     BODY_ENDINGS = 3, /* finished bodies kept per entry format */
@@ -73,7 +76,8 @@ typedef struct Walk {
     bool last;           /* nothing comes after it that could ask for memory */
     uint32_t slices;     /* of K, in which the operand at hand comes; else 0 or 1 */
     NextArray nexts;
-    Best *best; /* of the steps so far, ascending: a beam of them */
+    uint32_t of_class[STEP_CLASSES]; /* steps so far */
+    Best *best;                      /* of the steps so far, ascending: a beam of them */
     Map target_ids;
     ARRAY(Target) targets;
     uint32_t ranked;
@@ -110,7 +114,9 @@ Status bill_operand(Walk *w, const State *state, Next *next, ValueId value, cons
 
 /* No conversion can make a step of this rank one of those that are kept: a beam of better ones is
  * there, and it does not leave more memory than they. */
-bool walk_hopeless(const Walk *w, double rank, uint64_t resident);
+bool walk_hopeless(const Walk *w, const OpPlan *plan, double rank, uint64_t resident);
+/* Steps that leave their results in the same kind of format. */
+uint32_t step_class(const OpPlan *plan);
 /* A better step ends in the same live values. */
 bool walk_dominated(const Walk *w, uint64_t target, double rank, uint64_t resident);
 /* Adds behind a product that it carries out. */
