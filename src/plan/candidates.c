@@ -326,7 +326,7 @@ static bool is_output(const Planner *p, ValueId value)
     return false;
 }
 
-/* Of what a product's sums are spread by, what can go on from there. */
+/* Of what a product's sums are spread by, what can go on from there. whole: not only in slices. */
 static Status push_spread(Planner *p, uint32_t op, const Grid *g, uint32_t first, bool whole,
                           CandidateArray *out)
 {
