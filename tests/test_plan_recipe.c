@@ -188,6 +188,46 @@ static void shares(void **state)
     arena_free(&arena);
 }
 
+/* A GELU behind a sum is carried out by it; a recipe that says so where there is none is refused.
+ */
+static void gelu_of_a_sum(void **state)
+{
+    (void)state;
+    Arena arena = {0};
+    Graph graph;
+    Recipe *recipe, read;
+    JsonPlace place;
+    ValueId y;
+    uint32_t count;
+    graph_init(&graph, &arena);
+    ValueId x = graph_input(&graph, "x", shape2(64, 2048));
+    ValueId w = graph_parameter(&graph, "w", shape2(2048, 256));
+    assert_ok(graph_gemm(&graph, "gemm", x, w, false, &y));
+    assert_ok(graph_gelu(&graph, "gelu", y, &y));
+    assert_ok(graph_output(&graph, "y", y));
+    PlanOptions options = {
+        .tiles = 128, .precision = {.kind = F16}, .pairs = true, .weights_once = true};
+    assert_ok(plan_search(&arena, &graph, &options, NULL, &recipe, &count));
+    assert_true(recipe->ops[0].inner > 1 && recipe->ops[0].gelu);
+    assert_int_equal(recipe->ops[1].fused, FUSED_INTO_PRODUCER);
+    char *text = json_of(&graph, recipe);
+    assert_ok(json_open(&arena, "recipe", text, strlen(text), &place));
+    assert_ok(recipe_from_json(&arena, &place, &graph, &read));
+    json_close(&place);
+    assert_true(read.ops[0].gelu);
+    free(text);
+    graph_free(&graph);
+
+    make_graph(&graph, &arena, 64, 3);
+    assert_ok(search(&arena, &graph, 16, &recipe));
+    for (uint32_t i = 0; i < graph.operations.count; i++)
+        if (graph.operations.items[i].kind == OP_GEMM)
+            recipe->ops[i].gelu = true;
+    expect_error(recipe_check(&graph, recipe), "gemm", "no GELU");
+    graph_free(&graph);
+    arena_free(&arena);
+}
+
 static void printing(void **state)
 {
     (void)state;
@@ -207,8 +247,8 @@ static void printing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(damaged),
-                                       cmocka_unit_test(errors), cmocka_unit_test(printing),
-                                       cmocka_unit_test(shares)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip), cmocka_unit_test(damaged), cmocka_unit_test(errors),
+        cmocka_unit_test(printing),   cmocka_unit_test(shares),  cmocka_unit_test(gelu_of_a_sum)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,6 +66,7 @@ static Status sum_partials(Lower *l, uint32_t op, MidId partials, const TensorTy
     MidId operands[2] = {partials, stack};
     MidOp *sum = lower_op(l, MID_SUM, &result, 1, operands, 2);
     sum->kernel = (KernelSpec){.family = KERNEL_REDUCE_SUM};
+    sum->kernel.p[REDUCE_GELU] = plan->gelu;
     sum->kernel.p[REDUCE_PARTIALS] = (int32_t)(1 + others);
     return STATUS_OK;
 }
@@ -90,6 +91,7 @@ static Status sum_spread(Lower *l, uint32_t op, MidId partials, const TensorType
     MidId operands[2] = {seed, others};
     MidOp *sum = lower_op(l, MID_SUM, &result, 1, operands, 2);
     sum->kernel = (KernelSpec){.family = KERNEL_REDUCE_SUM};
+    sum->kernel.p[REDUCE_GELU] = plan->gelu;
     sum->kernel.p[REDUCE_PARTIALS] = (int32_t)plan->inner;
     return STATUS_OK;
 }
@@ -114,6 +116,7 @@ static Status sum_shares(Lower *l, uint32_t op, MidId partials, const TensorType
     MidId operands[2] = {seed, stack};
     MidOp *sum = lower_op(l, MID_SUM, &result, 1, operands, 2);
     sum->kernel = (KernelSpec){.family = KERNEL_REDUCE_SUM};
+    sum->kernel.p[REDUCE_GELU] = plan->gelu;
     sum->kernel.p[REDUCE_PARTIALS] = (int32_t)plan->inner;
     return STATUS_OK;
 }
@@ -213,6 +216,8 @@ Status lower_gemm(Lower *l, uint32_t op)
         result = whole;
     }
     ValueId stored = plan_fused_result(l->graph, op, plan);
+    if (stored == NO_VALUE)
+        return status_error("%s: no GELU follows", l->key);
     l->stored[stored] = (Stored){result, mapping_identity(&stored_type.shape)};
     l->mid->values.items[result].origin = stored;
     return STATUS_OK;

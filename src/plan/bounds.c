@@ -190,7 +190,7 @@ static Status bound_pair(Steps *x, const State *state, uint64_t live, Pair *pair
     Planner *p = x->w->p;
     const Candidate *c = pair->candidate;
     uint32_t words = 0;
-    double own = c->kernel - FUSED_ADD * ahead_of(&c->plan);
+    double own = c->kernel - ahead_of(c);
     if (c->words)
         own += target_phase_cost(c->words, c->sources);
     bool product = c->plan.algorithm == ALGORITHM_GEMM_GRID;

@@ -62,6 +62,16 @@ uint32_t fusable_adds(const Planner *p, uint32_t op, uint32_t adds[2])
     return count;
 }
 
+bool fusable_gelu(const Planner *p, uint32_t op, uint32_t addends)
+{
+    uint32_t adds[2], index = op, region = plan_operation(p->graph, op)->region;
+    if (addends > fusable_adds(p, op, adds))
+        return false;
+    ValueId value = plan_operation(p->graph, addends ? adds[addends - 1] : op)->results[0];
+    const Operation *user = single_user(p, value, &index);
+    return user && user->kind == OP_GELU && user->region == region && index > op;
+}
+
 /* ---- GEMM grids ---- */
 
 /* amp-kernels.md 5.1: a launch per 16 columns and 16 of K: 160 cycles and 4 per row. */
@@ -228,11 +238,32 @@ static Status price_gemm(Planner *p, uint32_t op, Candidate *c)
     }
     KernelSpec sum = {.family = KERNEL_REDUCE_SUM};
     sum.p[REDUCE_PARTIALS] = (int32_t)(1 + others + addends);
+    sum.p[REDUCE_GELU] = plan->gelu;
     ShardOf out = {&result, 0};
     double cycles;
     TRY(costs_pattern(&p->costs, sum, &out, 1, &cycles));
     c->kernel += cycles;
     return STATUS_OK;
+}
+
+/* The same with the GELU behind it, when that is quicker than a GELU where the sums lie. True:
+ * where all tiles take part in the sums, there is no better place for it, so *c is not needed. */
+static bool end_in_gelu(Planner *p, uint32_t op, const Candidate *c, CandidateArray *out)
+{
+    Candidate fused = *c;
+    TensorType stored;
+    Mapping mapping;
+    ShardOf shards[2] = {{&stored, 0}, {&stored, 0}};
+    fused.plan.gelu = true;
+    fused.kernel = 0;
+    if (status_discard(price_gemm(p, op, &fused)) ||
+        status_discard(plan_result_type(p->graph, op, &c->plan, &stored, &mapping)) ||
+        status_discard(costs_pattern(&p->costs, (KernelSpec){.family = KERNEL_GELU}, shards, 2,
+                                     &fused.gelu)) ||
+        fused.kernel >= c->kernel + fused.gelu)
+        return false;
+    array_push(out, fused);
+    return c->plan.scatter != SCATTER_NO;
 }
 
 typedef struct Variant { /* of a grid */
@@ -259,7 +290,8 @@ static Status push_gemm(Planner *p, uint32_t op, const Grid *g, const Variant *v
     c.plan.operands[g->swapped ? 0 : 1].format.memory_class = MEMORY_INTERLEAVED;
     TRY(plan_gemm_formats(p->graph, op, v->first, &c.plan));
     TRY(price_gemm(p, op, &c));
-    array_push(out, c);
+    if (g->inner == 1 || !fusable_gelu(p, op, v->addends) || !end_in_gelu(p, op, &c, out))
+        array_push(out, c);
     return STATUS_OK;
 }
 

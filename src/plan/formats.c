@@ -188,6 +188,8 @@ Status plan_gemm_formats(const Graph *graph, uint32_t op, uint32_t first_tile, O
     GemmShape shape = gemm_shape(graph, op);
     if (plan->scatter && (plan->inner < 2 || plan->operand_count > 2 || shape.outer > 1))
         return status_error("%s: only sums of partials of one matrix are spread", plan->key);
+    if (plan->gelu && plan->inner < 2)
+        return status_error("%s: only a sum of partials ends in a GELU", plan->key);
     if (plan->slices > 1 &&
         (!plan->scatter || plan->swapped || o->transpose_right || shape.inner % 16))
         return status_error("%s: no slices of K this way", plan->key);
@@ -359,7 +361,14 @@ ValueId plan_fused_result(const Graph *graph, uint32_t op, const OpPlan *plan)
     ValueId value = plan_operation(graph, op)->results[0], other;
     for (uint32_t j = 2; plan->algorithm == ALGORITHM_GEMM_GRID && j < plan->operand_count; j++)
         following_add(graph, value, op, &other, &value);
-    return value;
+    if (plan->algorithm != ALGORITHM_GEMM_GRID || !plan->gelu)
+        return value;
+    for (uint32_t i = op + 1; i < graph->operations.count; i++) {
+        const Operation *o = plan_operation(graph, i);
+        if (o->kind == OP_GELU && o->inputs[0] == value)
+            return o->results[0];
+    }
+    return NO_VALUE;
 }
 
 Status plan_slice(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t slice,

@@ -85,6 +85,7 @@ typedef struct Candidate {
     OpPlan plan;
     double kernel;           /* cycles of its kernels, operands in place */
     double inside;           /* cycles of its own exchanges without the addends' words (partials) */
+    double gelu;             /* cycles that the GELU would take which it carries out */
     uint32_t words, sources; /* of that exchange: addends join it */
     uint64_t bytes;          /* of partials, stack and results on the fullest tile */
 } Candidate;
@@ -108,6 +109,8 @@ typedef struct Planner {
 
 /* The adds behind a product that its kernel can carry out; at most two. */
 uint32_t fusable_adds(const Planner *planner, uint32_t op, uint32_t adds[2]);
+/* The GELU behind a product's last add of these. False: another operation reads that value. */
+bool fusable_gelu(const Planner *planner, uint32_t op, uint32_t addends);
 Status make_candidates(Planner *planner, uint32_t op, const CandidateArray **out);
 /* A pointwise operation on the shards of `result`. False: the order can not do it. */
 bool pointwise_candidate(Planner *planner, uint32_t op, bool fused_bias, const Format *result,

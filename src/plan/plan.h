@@ -35,7 +35,8 @@ typedef enum Scatter { SCATTER_NO, SCATTER_ROWS, SCATTER_COLUMNS, SCATTER_SHARES
 typedef enum Fusion {
     FUSED_NO,
     FUSED_INTO_CONSUMER, /* bias add carried out by the GELU behind it */
-    FUSED_INTO_PRODUCER /* add carried out by the GEMM before it (initial C, or one more partial) */
+    FUSED_INTO_PRODUCER  /* carried out by the GEMM before it: an add (initial C, or one more
+                            partial)  or the GELU of its sum */
 } Fusion;
 
 typedef enum PaddingPolicy {
@@ -79,6 +80,7 @@ typedef struct OpPlan {
                           then come the parts of K: the sums of two column blocks then lie on
                           complete pairs of tiles, or the consumers of one K block where such sums
                           are */
+    bool gelu; /* GEMM with inner > 1: the sum ends in the GELU that follows: that is the result */
     uint8_t result_staging; /* GEMM: ROW_MAJOR brings the sum from its order to row-major rows,
                                PANELS to micro-panels */
     Format result;
@@ -126,7 +128,8 @@ TensorType plan_spread_type(const TensorType *operand, uint32_t tiles);
 bool plan_own_type(const TensorType *operand, TensorType *out);
 /* The graph value behind operand j: an input of the operation or of an add fused into it. */
 ValueId plan_input(const Graph *graph, uint32_t op, const OpPlan *plan, uint32_t operand);
-/* The graph value that the plan stores: the operation's result or that of the last fused add. */
+/* The graph value that the plan stores: the operation's result or that of the last fused add, or of
+ * the GELU behind it. NO_VALUE: there is no such GELU. */
 ValueId plan_fused_result(const Graph *graph, uint32_t op, const OpPlan *plan);
 /* The stored result: its type, and where each element of the graph value is found in it. */
 Status plan_result_type(const Graph *graph, uint32_t op, const OpPlan *plan, TensorType *out,

@@ -34,6 +34,9 @@ static Status check_gemm(const Graph *graph, uint32_t op, const OpPlan *plan)
     for (uint32_t j = 2; j < plan->operand_count; j++)
         if (plan_input(graph, op, plan, j) == NO_VALUE)
             return status_error("addend %u: no add follows that could be fused", j - 2);
+    ValueId stored = plan_fused_result(graph, op, plan);
+    if (stored == NO_VALUE)
+        return status_error("no GELU follows that could be fused");
     TRY(plan_gemm_formats(graph, op, plan->result.first_tile, &derived));
     bool same = format_equal(&derived.result, &plan->result) &&
                 format_equal(&derived.partial, &plan->partial);
@@ -184,6 +187,8 @@ static void print_op(Text *text, const OpPlan *plan, bool inside)
                     plan->column_pairs ? ", columns in pairs" : "");
     if (plan->algorithm == ALGORITHM_GEMM_GRID && plan->operand_count > 2)
         text_printf(text, ", %u adds fused", plan->operand_count - 2);
+    if (plan->gelu)
+        text_append(text, ", GELU of the sum");
     if (plan->algorithm == ALGORITHM_ATTENTION)
         text_printf(text, " %u heads x %u query blocks x %u value blocks, %u keys", plan->rows,
                     plan->columns, plan->inner, plan->key_block);
@@ -277,6 +282,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "apart", json_boolean(plan->apart));
     json_object_set_new(out, "scatter", json_string(scatter_names[plan->scatter]));
     json_object_set_new(out, "columnPairs", json_boolean(plan->column_pairs));
+    json_object_set_new(out, "gelu", json_boolean(plan->gelu));
     json_object_set_new(out, "innerBlock", json_integer(plan->inner_block));
     json_object_set_new(out, "columnBlock", json_integer(plan->column_block));
     json_object_set_new(out, "keyBlock", json_integer(plan->key_block));
@@ -368,11 +374,31 @@ static Status read_operand(const JsonPlace *place, OperandPlan *out)
 
 static Status read_op(Arena *arena, const JsonPlace *place, const Operation *operation, OpPlan *out)
 {
-    static const char *const keys[] = {
-        "key",           "algorithm",      "fused",      "swapped",     "inPlace",  "rows",
-        "columns",       "inner",          "innerBlock", "columnBlock", "keyBlock", "slices",
-        "resultStaging", "columnPairs",    "scatter",    "apart",       "spread",   "own",
-        "cycles",        "exchangeCycles", "operands",   "partial",     "result",   NULL};
+    static const char *const keys[] = {"key",
+                                       "algorithm",
+                                       "fused",
+                                       "swapped",
+                                       "inPlace",
+                                       "rows",
+                                       "columns",
+                                       "inner",
+                                       "innerBlock",
+                                       "columnBlock",
+                                       "keyBlock",
+                                       "slices",
+                                       "resultStaging",
+                                       "columnPairs",
+                                       "gelu",
+                                       "scatter",
+                                       "apart",
+                                       "spread",
+                                       "own",
+                                       "cycles",
+                                       "exchangeCycles",
+                                       "operands",
+                                       "partial",
+                                       "result",
+                                       NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
     TRY(json_only(place, keys));
@@ -388,6 +414,7 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
                   &out->result_staging));
     TRY(read_name(place, "scatter", scatter_names, countof(scatter_names), &out->scatter));
     TRY(json_bool(place, "columnPairs", &out->column_pairs));
+    TRY(json_bool(place, "gelu", &out->gelu));
     uint32_t spread, own;
     TRY(json_u32(place, "spread", 0, 3, &spread));
     TRY(json_u32(place, "own", 0, 3, &own));

@@ -287,7 +287,7 @@ static void finish(Walk *w, const State *state, Next *next, const Bill *bill, do
     next->exchange = bill->before + outside + inside;
     next->cycles = next->exchange + bill->local + kernel;
     next->cost = state->cost + next->cycles;
-    next->rank = next->cost - FUSED_ADD * next->ahead;
+    next->rank = next->cost - next->ahead;
     next->resident = state->resident + bill->resident;
     next->order = (uint32_t)w->nexts.count;
     uint64_t needed = next->resident + bill->bytes + bytes;
@@ -427,7 +427,7 @@ static Status step_product(Walk *w, const State *state, const Candidate *c, Next
     Mapping mapping;
     Bill bill = {0}, sum = {.words = c->words, .sources = c->sources};
     double least = plan->inner > 1 ? target_phase_cost(c->words, c->sources) : 0;
-    least += state->cost + c->kernel - FUSED_ADD * ahead_of(plan);
+    least += state->cost + c->kernel - ahead_of(c);
     if (walk_hopeless(w, plan, least, state->resident))
         return STATUS_OK;
     sum.busy_end = plan->partial.first_tile + plan->partial.tile_count;
@@ -466,10 +466,12 @@ static Status step_product(Walk *w, const State *state, const Candidate *c, Next
                          plan->inner == 1 ? &bill : &sum));
     }
     ValueId stored = plan_fused_result(g, w->op, plan);
+    if (stored == NO_VALUE)
+        return status_error("no GELU follows");
     store(w, &next, stored, &result, &mapping);
     bill.local += sum.local;
     bill.resident += sum.resident;
-    next.ahead = ahead_of(plan);
+    next.ahead = ahead_of(c);
     double inside = later + (plan->inner > 1 ? target_phase_cost(sum.words, sum.sources) : 0);
     next.plan = plan;
     uint64_t bytes = c->bytes + sum.bytes;
@@ -602,6 +604,28 @@ static void list_pointwise(Walk *w, const State *state, const CandidateArray *fi
         step_deferred(w, state, next);
 }
 
+/* Of a value that a product did not stop at: what is done beyond it. */
+static double still_ahead(Planner *p, const State *state, ValueId value)
+{
+    double ahead = 0;
+    for (uint32_t i = 0; state->storage[value] == UNSET && i < p->graph->operations.count; i++) {
+        const Operation *o = plan_operation(p->graph, i);
+        bool reads = o->inputs[0] == value || (o->kind == OP_ADD && o->inputs[1] == value);
+        if (!reads || (o->kind != OP_ADD && o->kind != OP_GELU))
+            continue;
+        value = o->results[0];
+        double cycles = FUSED_ADD;
+        if (o->kind == OP_GELU && state->storage[value] < DEFERRED) {
+            const TensorType *type = &p->costs.storages.items[state->storage[value]].type;
+            ShardOf shards[2] = {{type, 0}, {type, 0}};
+            KernelSpec gelu = {.family = KERNEL_GELU};
+            (void)status_discard(costs_pattern(&p->costs, gelu, shards, 2, &cycles));
+        }
+        ahead += cycles;
+    }
+    return ahead;
+}
+
 static Status step_fused(Walk *w, const State *state, Next next)
 {
     const Operation *o = plan_operation(w->p->graph, w->op);
@@ -610,15 +634,17 @@ static Status step_fused(Walk *w, const State *state, Next next)
     plan->rows = plan->columns = plan->inner = 1;
     next.plan = plan;
     next.fused = FUSED_INTO_PRODUCER;
-    next.ahead = state->storage[o->results[0]] == UNSET; /* one more add is done */
+    next.ahead = still_ahead(w->p, state, o->results[0]);
     Bill bill = {0};
     finish(w, state, &next, &bill, 0, 0, 0);
     return STATUS_OK;
 }
 
-/* An add that a product before it took over: its result is stored, or an input never will be. */
+/* What a product before it took over: its result is stored, or an input never will be. */
 static bool done_by_producer(const State *state, const Operation *o)
 {
+    if (o->kind == OP_GELU)
+        return state->storage[o->results[0]] != UNSET;
     return o->kind == OP_ADD &&
            (state->storage[o->results[0]] != UNSET || state->storage[o->inputs[0]] == UNSET ||
             state->storage[o->inputs[1]] == UNSET);

@@ -14,7 +14,7 @@ enum {
     PER_CLASS = 2,    /* steps of each class that are kept though they are not among the best: what
                          follows may not be able to read those */
     LAST_BEAM = 8,    /* behind the last operation nothing depends on what is second best */
-    FUSED_ADD = 600,  /* about what an add of its own costs: ranks states that are ahead */
+    FUSED_ADD = 600,  /* about what an add of its own costs */
     BODY_ENDINGS = 3, /* finished bodies kept per entry format */
     MAX_UPDATES = 6
 };
@@ -53,7 +53,7 @@ typedef struct Target { /* the best step to a set of live values */
 
 typedef struct Next { /* a step from a state, before anything is copied */
     double cost;
-    double rank; /* cost, less what adds already carried out would have cost */
+    double rank; /* cost, less what operations already carried out would have cost */
     uint64_t resident;
     uint32_t state, order;
     const OpPlan *plan;
@@ -62,7 +62,7 @@ typedef struct Next { /* a step from a state, before anything is copied */
     uint8_t spread, own;
     uint8_t fused;
     uint64_t target; /* hash of what lives on and where, 0: not known */
-    uint32_t ahead;  /* adds behind this operation that it carries out */
+    double ahead;    /* what operations behind this one would cost that it carries out */
     uint32_t update_count;
     Update updates[MAX_UPDATES];
 } Next;
@@ -119,10 +119,11 @@ bool walk_hopeless(const Walk *w, const OpPlan *plan, double rank, uint64_t resi
 uint32_t step_class(const OpPlan *plan);
 /* A better step ends in the same live values. */
 bool walk_dominated(const Walk *w, uint64_t target, double rank, uint64_t resident);
-/* Adds behind a product that it carries out. */
-static inline uint32_t ahead_of(const OpPlan *plan)
+/* What the operations would cost that a product carries out: ranks states that are ahead. */
+static inline double ahead_of(const Candidate *c)
 {
-    return plan->algorithm == ALGORITHM_GEMM_GRID ? plan->operand_count - 2 : 0;
+    bool product = c->plan.algorithm == ALGORITHM_GEMM_GRID;
+    return product ? FUSED_ADD * (c->plan.operand_count - 2.0) + c->gelu : 0;
 }
 
 /* bounds.c: all steps by the operation w->op from all states that may be among the best. */
