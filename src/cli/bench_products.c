@@ -211,7 +211,10 @@ static Status run_workload(const char *name, const ProductsOptions *o, Session *
     double build_memory = peak_memory_mib();
     if (o->show_plan) {
         Text text = {0};
+        json_t *search = search_report_json(&s->compilation);
         recipe_print(&text, &s->graph, s->compilation.recipe, NULL);
+        search_report_print(&text, search, NULL);
+        json_decref(search);
         fputs(text_string(&text), stdout);
         text_free(&text);
     }

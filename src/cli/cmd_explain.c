@@ -169,10 +169,13 @@ static void print_plan(const Explain *e, const Session *s, bool placed)
     const Compilation *c = &s->compilation;
     Arena arena = {0};
     size_t count = 0;
+    json_t *search = search_report_json(c);
     const StepCost *costs = placed ? step_costs(c, &arena, e->narrow.tile, &count) : NULL;
     if (e->json) {
         json_t *out = recipe_to_json(&s->graph, c->recipe);
         keep_wanted(json_object_get(out, "operations"), e->narrow.only);
+        if (search)
+            json_object_set(out, "search", search);
         if (costs)
             json_object_set_new(
                 out, "program",
@@ -181,10 +184,12 @@ static void print_plan(const Explain *e, const Session *s, bool placed)
     } else {
         Text text = {0};
         recipe_print(&text, &s->graph, c->recipe, e->narrow.only);
+        search_report_print(&text, search, e->narrow.only);
         if (costs)
             step_costs_print(&text, c, costs, count, e->narrow.only);
         print_text(&text);
     }
+    json_decref(search);
     arena_free(&arena);
 }
 

@@ -302,7 +302,9 @@ static void add_allocations(Compilation *c, Package *package)
 static void add_texts(Compilation *c, const CompileOptions *options, Package *package)
 {
     package->texts = arena_array(&c->arena, PackageText, 3);
-    json_t *recipe = recipe_to_json(c->graph, c->recipe);
+    json_t *recipe = recipe_to_json(c->graph, c->recipe), *search = search_report_json(c);
+    if (search)
+        json_object_set_new(recipe, "search", search);
     char *text = json_dumps(recipe, JSON_COMPACT | JSON_PRESERVE_ORDER);
     package->texts[package->text_count++] = (PackageText){"recipe", arena_strdup(&c->arena, text)};
     free(text);

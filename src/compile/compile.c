@@ -20,6 +20,7 @@ static Status read_recipe(Compilation *c, const CompileOptions *options)
                   &place));
     c->recipe = arena_new(&c->arena, Recipe);
     Status status = recipe_from_json(&c->arena, &place, c->graph, c->recipe);
+    c->search = json_incref(json_object_get(place.value, "search"));
     json_close(&place);
     TRY(status);
     return recipe_check(c->graph, c->recipe);
@@ -28,7 +29,9 @@ static Status read_recipe(Compilation *c, const CompileOptions *options)
 static Status search_plan(Compilation *c, const CompileOptions *options, Pool *pool)
 {
     Recipe *recipes;
-    TRY(plan_search(&c->arena, c->graph, &options->plan, pool, &recipes, &c->finalist_count));
+    PlanOptions plan = options->plan;
+    plan.report = &c->report;
+    TRY(plan_search(&c->arena, c->graph, &plan, pool, &recipes, &c->finalist_count));
     c->finalists = arena_array(&c->arena, Finalist, c->finalist_count);
     for (uint32_t i = 0; i < c->finalist_count; i++)
         c->finalists[i] =
@@ -368,6 +371,7 @@ void compilation_free(Compilation *c)
     for (unsigned i = 0; i < c->worker_count; i++)
         arena_free(&c->worker_arenas[i]);
     free(c->worker_arenas);
+    json_decref(c->search);
     arena_free(&c->lowered);
     arena_free(&c->arena);
     *c = (Compilation){0};

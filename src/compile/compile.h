@@ -38,6 +38,7 @@ typedef struct Finalist { /* one of the best recipes of the search */
     double planned;      /* cycles: the search's sum */
     double expected;     /* priced tile by tile, exchanges as their loads let expect; 0: not done */
     double priced;       /* exactly; 0: not scheduled, as it was not expected to win */
+    PlanFigures figures; /* of the priced program: memory that its buffers need at least */
     const char *failure; /* why it can not be had, else NULL */
 } Finalist;
 
@@ -49,6 +50,8 @@ typedef struct Compilation {
     Recipe *recipe;
     Finalist *finalists; /* in the order in which they could win; none when a recipe was given */
     uint32_t finalist_count, chosen;
+    PlanReport report; /* of the search */
+    json_t *search;    /* the search's report that came with the recipe, or NULL */
     Mid mid;
     TileProgram program;
     Schedule schedule;
@@ -67,6 +70,11 @@ typedef struct Compilation {
 Status compile(const Graph *graph, const CompileOptions *options, Pool *pool, Stage until,
                Compilation *out);
 void compilation_free(Compilation *compilation);
+
+/* How the plan was found (search_report.c); NULL when nobody knows. */
+json_t *search_report_json(const Compilation *compilation);
+/* The same for reading; only: keys of operations, NULL: all. */
+void search_report_print(Text *text, const json_t *search, const Map *only);
 
 /* Fills the package from the images, bindings, schedule and placement (bindings.c). */
 Status compile_package(Compilation *compilation, const CompileOptions *options);

@@ -118,6 +118,14 @@ Status lower_finalist(Compilation *c, const CompileOptions *options, Pool *pool,
         return status;
     }
     finalist->priced = out->price.cycles;
+    PlaceDemand demand;
+    (void)status_discard(place_demand(&out->program, &out->schedule, &demand));
+    finalist->figures = (PlanFigures){.cycles = out->price.cycles,
+                                      .exchange_cycles = out->price.exchange,
+                                      .standard = demand.standard,
+                                      .interleaved = demand.interleaved,
+                                      .largest = demand.largest,
+                                      .row_bytes = demand.rows};
     log_event(LOG_INFO, "costed planning finalist",
               "rank=%u mid_cycles=%.0f expected_cycles=%.0f low_cycles=%.0f elapsed_ms=%.0f",
               finalist->rank, finalist->planned, finalist->expected, finalist->priced,

@@ -32,6 +32,14 @@ static inline uint32_t placement_address(const Placement *placement, uint32_t ti
     return placement->address[(size_t)buffer * placement->tiles + tile];
 }
 
+typedef struct PlaceDemand {               /* bytes on the fullest tile */
+    uint64_t standard, interleaved, total; /* alive at the same time */
+    uint64_t largest;                      /* allocation */
+    uint64_t rows;                         /* of exchange rows */
+} PlaceDemand;
+/* What any placement of the program needs at least (demand.c). */
+Status place_demand(const TileProgram *program, const Schedule *schedule, PlaceDemand *out);
+
 Status place(Arena *arena, const TileProgram *program, const Schedule *schedule, const Sizes *sizes,
              Pool *pool, Placement *out);
 /* Every byte in one live allocation of the right class; separation, alignment, fetch guards. */

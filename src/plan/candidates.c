@@ -443,6 +443,8 @@ static Status gemm_candidates(Planner *p, uint32_t op, CandidateArray *out)
         why = push_variants(p, op, &grids.items[i], out);
         kept += out->count > before;
     }
+    p->listed[op] = (Listed){(uint32_t)grids.count, (uint32_t)out->count};
+    frontier_prune(p, op, out);
     array_free(&grids);
     if (out->count == 0)
         return status_ok(why) ? status_error("no grid") : why;

@@ -91,6 +91,10 @@ typedef struct Candidate {
 } Candidate;
 typedef ARRAY(Candidate) CandidateArray;
 
+typedef struct Listed { /* how many grids a product has, and how many candidates got a price */
+    uint32_t grids, priced;
+} Listed;
+
 typedef struct Planner {
     Arena *arena;
     const Graph *graph;
@@ -101,6 +105,7 @@ typedef struct Planner {
     uint32_t *uses;             /* per value: readers */
     uint32_t *last_use;         /* per value: index of the last operation that reads its memory */
     CandidateArray *candidates; /* per operation, made on demand */
+    Listed *listed;             /* per operation */
     bool memory_short;          /* some step did not fit */
     bool frugal;                /* ways that need less memory are listed too */
     uint64_t budget;            /* bytes of a tile for data */
@@ -112,6 +117,9 @@ uint32_t fusable_adds(const Planner *planner, uint32_t op, uint32_t adds[2]);
 /* The GELU behind a product's last add of these. False: another operation reads that value. */
 bool fusable_gelu(const Planner *planner, uint32_t op, uint32_t addends);
 Status make_candidates(Planner *planner, uint32_t op, const CandidateArray **out);
+/* frontier.c: drops what can not become the best; tells the frontier. */
+void frontier_prune(const Planner *planner, uint32_t op, CandidateArray *candidates);
+void frontier_report(Planner *planner, PlanReport *out);
 /* A pointwise operation on the shards of `result`. False: the order can not do it. */
 bool pointwise_candidate(Planner *planner, uint32_t op, bool fused_bias, const Format *result,
                          Candidate *out);

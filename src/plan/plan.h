@@ -105,12 +105,39 @@ typedef struct Recipe {
     double predicted_cycles;
 } Recipe;
 
+typedef struct PlanFigures { /* of a way to run a product, or of a whole plan */
+    double cycles, exchange_cycles;
+    uint64_t standard, interleaved; /* peak bytes of a tile by memory class */
+    uint64_t largest;               /* allocation */
+    uint64_t row_bytes;             /* of exchange rows */
+} PlanFigures;
+
+typedef struct FrontierPoint { /* no other way at the same boundary is better in everything */
+    uint32_t op;
+    const char *boundary; /* kinds of format of the streamed operand and of the result */
+    OpPlan plan;
+    PlanFigures figures; /* by itself, operands still to be brought */
+} FrontierPoint;
+
+typedef struct FrontierOp { /* of a product */
+    uint32_t op;
+    uint32_t grids, priced, retained; /* listed, candidates with a price, of those searched with */
+    uint32_t first, count;            /* in points */
+} FrontierOp;
+
+typedef struct PlanReport { /* memory in the search's arena */
+    FrontierOp *ops;
+    FrontierPoint *points;
+    uint32_t op_count, point_count;
+} PlanReport;
+
 typedef struct PlanOptions {
     uint32_t tiles;      /* 1..1472 */
     Precision precision; /* F16 (F8 later) */
     bool weights_once, pairs;
-    bool io_row_major; /* inputs and outputs row-major, linear over the tiles; else as liked */
-    uint32_t beam;     /* 0: default */
+    bool io_row_major;  /* inputs and outputs row-major, linear over the tiles; else as liked */
+    uint32_t beam;      /* 0: default */
+    PlanReport *report; /* filled when not NULL */
 } PlanOptions;
 
 /* What a recipe does not repeat because it follows from the graph and the plan. */

@@ -478,10 +478,11 @@ static Status read_storage(const JsonPlace *place, const Graph *graph, Recipe *o
 
 Status recipe_from_json(Arena *arena, const JsonPlace *place, const Graph *graph, Recipe *out)
 {
-    static const char *const keys[] = {
-        "tiles",      "weightsOnce", "pairs",   "predictedCycles",
-        "operations", "storage",     "outputs", "program", /* what explain adds: not read */
-        NULL};
+    static const char *const keys[] = {"tiles",      "weightsOnce", "pairs",   "predictedCycles",
+                                       "operations", "storage",     "outputs", "search",
+                                       "program", /* how it was found, what explain adds: not read
+                                                   */
+                                       NULL};
     JsonPlace ops, item;
     size_t count;
     *out = (Recipe){0};

@@ -292,6 +292,7 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
     p.uses = arena_array(arena, uint32_t, graph->values.count);
     p.last_use = arena_array(arena, uint32_t, graph->values.count);
     p.candidates = xcalloc(graph->operations.count + 1, sizeof *p.candidates);
+    p.listed = arena_array(arena, Listed, graph->operations.count);
     find_uses(&p);
     Status status = search(&p, out, count);
     if (!status_ok(status) && p.memory_short) {
@@ -301,6 +302,8 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
         log_event(LOG_DEBUG, "planning again with less memory", "%s", "");
         status = search(&p, out, count);
     }
+    if (status_ok(status) && options->report)
+        frontier_report(&p, options->report);
     forget_candidates(&p);
     free(p.candidates);
     costs_free(&p.costs);
