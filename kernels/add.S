@@ -12,16 +12,10 @@
  * two quads and stores a third: a bundle a quad. */
 .include "launch.inc"
 
-.set PANEL, ADD_ROWS > 1 && ADD_COLUMNS == 16
-.if PANEL
-    .set QUADS, ADD_ROWS * 4 // dealt to the workers: of a panel
-.elseif ADD_ROWS > 1
-    .set QUADS, ADD_COLUMNS / 4 // of a row
-.else
-    .set QUADS, ADD_PANELS * ADD_COLUMNS / 4
-.endif
-.set SHARE, QUADS / 6 // every worker's; the first REST have one more
-.set REST, QUADS % 6
+.set PANELS, ADD_PANELS
+.set ROWS, ADD_ROWS
+.set COLUMNS, ADD_COLUMNS
+.include "broadcast.inc"
 
 .section .text.ipu_add, "ax"
 .globl ipu_add
@@ -132,9 +126,9 @@ worker:
     shr $m8, $m1, 1 // pairs of quads before the last one or two
     and $m1, $m1, 1
     .endif
-    .if ADD_PANELS > 1
+    .if PANELS > 1
     mov $m9, $m0
-    setzi $m10, ADD_PANELS - 1
+    setzi $m10, PANELS - 1
     .endif
 panel:
     ld64 $a4:5, $m4, $m6, 0
@@ -175,7 +169,7 @@ panel:
     .endif
 last:
     st64step $a2:3, $m2, $m5+=, 6
-    .if ADD_PANELS > 1
+    .if PANELS > 1
     add $m2, $m2, QUADS * 8
     add $m3, $m3, QUADS * 8
         .if ADD_SECOND
@@ -187,13 +181,13 @@ last:
     brnzdec $m10, panel
     .endif
 
-.elseif ADD_ROWS > 1
+.elseif ROWS > 1
     mov $m6, $m0
-    .if ADD_PANELS > 1
-    setzi $m7, ADD_ROWS - 1
-    setzi $m8, ADD_PANELS - 1
+    .if PANELS > 1
+    setzi $m7, ROWS - 1
+    setzi $m8, PANELS - 1
     .else
-    { setzi $m7, ADD_ROWS - 1 ; fnop }
+    { setzi $m7, ROWS - 1 ; fnop }
     .endif
 row:
     mov $m0, $m6
@@ -201,15 +195,15 @@ row:
     mov $m5, $m6
     .endif
     ADD_ROW
-    add $m2, $m2, ADD_COLUMNS * 2
-    add $m3, $m3, ADD_COLUMNS * 2
+    add $m2, $m2, COLUMNS * 2
+    add $m3, $m3, COLUMNS * 2
     .if ADD_SECOND
-    add $m11, $m11, ADD_COLUMNS * 2
+    add $m11, $m11, COLUMNS * 2
     .endif
     brnzdec $m7, row
-    .if ADD_PANELS > 1
-    add $m4, $m4, ADD_COLUMNS * 2
-    setzi $m7, ADD_ROWS - 1
+    .if PANELS > 1
+    add $m4, $m4, COLUMNS * 2
+    setzi $m7, ROWS - 1
     brnzdec $m8, row
     .endif
 

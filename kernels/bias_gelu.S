@@ -10,16 +10,10 @@
 .set GELU_MATRIX, 0 // panels and rows are short
 .include "gelu.inc"
 
-.set PANEL, BIAS_GELU_ROWS > 1 && BIAS_GELU_COLUMNS == 16
-.if PANEL
-    .set QUADS, BIAS_GELU_ROWS * 4 // dealt to the workers: of a panel
-.elseif BIAS_GELU_ROWS > 1
-    .set QUADS, BIAS_GELU_COLUMNS / 4 // of a row
-.else
-    .set QUADS, BIAS_GELU_PANELS * BIAS_GELU_COLUMNS / 4
-.endif
-.set SHARE, QUADS / 6 // every worker's; the first REST have one more
-.set REST, QUADS % 6
+.set PANELS, BIAS_GELU_PANELS
+.set ROWS, BIAS_GELU_ROWS
+.set COLUMNS, BIAS_GELU_COLUMNS
+.include "broadcast.inc"
 
 .section .text.ipu_bias_gelu, "ax"
 .globl ipu_bias_gelu
@@ -103,7 +97,7 @@ worker:
     { st64step $a6:7, $m2, $m5+=, 6 ; fnop }
 .endm
 
-.if BIAS_GELU_ROWS == 1
+.if ROWS == 1
     { mov $m5, $m0 ; fnop }
     { mov $m6, $m0 ; fnop }
     BIAS_GELU_QUADS
@@ -112,14 +106,14 @@ worker:
     { mov $m5, $m0 ; fnop }
     { and $m9, $m0, 24 ; fnop } // the first bias quad: w % 4; the next: (w + 2) % 4
     { setzi $m7, 16 ; fnop }
-    .if BIAS_GELU_PANELS > 1
+    .if PANELS > 1
     { mov $m8, $m0 ; fnop }
-    { setzi $m10, BIAS_GELU_PANELS - 1 ; fnop }
+    { setzi $m10, PANELS - 1 ; fnop }
     .endif
 panel:
     { mov $m6, $m9 ; fnop }
     BIAS_GELU_QUADS
-    .if BIAS_GELU_PANELS > 1
+    .if PANELS > 1
     { add $m2, $m2, QUADS * 8 ; fnop }
     { add $m3, $m3, QUADS * 8 ; fnop }
     { add $m4, $m4, 32 ; fnop }
@@ -130,23 +124,23 @@ panel:
 
 .else
     { mov $m9, $m0 ; fnop }
-    .if BIAS_GELU_PANELS > 1
-    { setzi $m7, BIAS_GELU_ROWS - 1 ; fnop }
-    { setzi $m8, BIAS_GELU_PANELS - 1 ; fnop }
+    .if PANELS > 1
+    { setzi $m7, ROWS - 1 ; fnop }
+    { setzi $m8, PANELS - 1 ; fnop }
     .else
-    { setzi $m7, BIAS_GELU_ROWS - 1 ; fnop }
+    { setzi $m7, ROWS - 1 ; fnop }
     .endif
 row:
     { mov $m0, $m9 ; fnop }
     { mov $m5, $m9 ; fnop }
     { mov $m6, $m9 ; fnop }
     BIAS_GELU_QUADS
-    { add $m2, $m2, BIAS_GELU_COLUMNS * 2 ; fnop }
-    { add $m3, $m3, BIAS_GELU_COLUMNS * 2 ; fnop }
+    { add $m2, $m2, COLUMNS * 2 ; fnop }
+    { add $m3, $m3, COLUMNS * 2 ; fnop }
     { brnzdec $m7, row ; fnop }
-    .if BIAS_GELU_PANELS > 1
-    { add $m4, $m4, BIAS_GELU_COLUMNS * 2 ; fnop }
-    { setzi $m7, BIAS_GELU_ROWS - 1 ; fnop }
+    .if PANELS > 1
+    { add $m4, $m4, COLUMNS * 2 ; fnop }
+    { setzi $m7, ROWS - 1 ; fnop }
     { brnzdec $m8, row ; fnop }
     .endif
 .endif

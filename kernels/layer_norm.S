@@ -36,20 +36,7 @@
 .supervisor
 .align 8
 ipu_layer_norm:
-.if PARTS == 1
-    OPEN_NORM_FRAME worker
-    runall $m0, $m1, 0
-    sync 2
-    br $m10
-.else
-    OPEN_NORM_FRAME worker
-    runall $m0, $m1, 0
-    setzi $m0, apply
-    sync 2
-    runall $m0, $m1, 0
-    sync 2
-    br $m10
-.endif
+    NORM_LAUNCHES worker, apply
 
 .worker
 /* In: -variance in $a0, epsilon in $a1, -(mean - K) in $a4. The slice's d in out become results. $m6 moves

@@ -33,20 +33,7 @@
 .supervisor
 .align 8
 ipu_moments:
-.if PARTS == 1
-    OPEN_NORM_FRAME worker
-    runall $m0, $m1, 0
-    sync 2
-    br $m10
-.else
-    OPEN_NORM_FRAME worker
-    runall $m0, $m1, 0
-    setzi $m0, combine
-    sync 2
-    runall $m0, $m1, 0
-    sync 2
-    br $m10
-.endif
+    NORM_LAUNCHES worker, combine
 
 .worker
 .align 8

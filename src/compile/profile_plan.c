@@ -34,12 +34,15 @@ static double issue_cycles(const KernelSpec *spec)
     switch (spec->family) {
     case KERNEL_GEMM: /* FLOPs */
         return useful / (spec->p[GEMM_PRECISION] == F8F143 ? 256 : 128);
-    case KERNEL_GELU:
-    case KERNEL_BIAS_GELU: /* 12 instructions for 4 values */
-        return useful * 3;
-    case KERNEL_ADD:
-    case KERNEL_REDUCE_SUM: /* 4 lanes */
+    case KERNEL_GELU: /* 7 issues for 4 values */
+        return useful * 7 / 4;
+    case KERNEL_BIAS_GELU:
+        return useful * 8 / 4;
+    case KERNEL_ADD: /* 4 lanes */
         return useful / 4;
+    case KERNEL_REDUCE_SUM: /* 8 lanes or 4 */
+        return useful / (spec->p[REDUCE_INTERLEAVED] ? 8 : 4) +
+               (spec->p[REDUCE_GELU] ? spec->p[REDUCE_ELEMENTS] * 7.0 / 4 : 0);
     case KERNEL_CAST:
     case KERNEL_PACK: /* elements of 2 bytes, 4 bytes a cycle */
     case KERNEL_UNPACK:
@@ -57,10 +60,10 @@ static const char *work_basis(uint16_t family)
 {
     static const char *const basis[KERNEL_FAMILIES] = {
         [KERNEL_GEMM] = "FLOP / 128 (F16) or 256 (F8)",
-        [KERNEL_GELU] = "12 instructions per 4 values",
-        [KERNEL_BIAS_GELU] = "12 instructions per 4 values",
+        [KERNEL_GELU] = "7 issues per 4 values",
+        [KERNEL_BIAS_GELU] = "8 issues per 4 values",
         [KERNEL_ADD] = "adds / 4",
-        [KERNEL_REDUCE_SUM] = "adds / 4",
+        [KERNEL_REDUCE_SUM] = "adds / 4, / 8 of octets; 7 issues per 4 values of a GELU",
         [KERNEL_CAST] = "elements / 2",
         [KERNEL_PACK] = "bytes / 4",
         [KERNEL_UNPACK] = "bytes / 4",

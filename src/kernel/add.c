@@ -1,6 +1,6 @@
 /* add.c - sum of two operands, the second repeated over rows, F16: kernels/add.S. Exact to the bit.
  */
-#include "kernel/launch.h"
+#include "kernel/broadcast.h"
 
 typedef struct AddShape {
     uint32_t panels, rows, columns;
@@ -12,32 +12,29 @@ typedef struct AddShape {
 
 static AddShape shape_of(const KernelSpec *spec)
 {
-    AddShape s = {.panels = (uint32_t)spec->p[ADD_PANELS],
-                  .rows = (uint32_t)spec->p[ADD_ROWS],
-                  .columns = (uint32_t)spec->p[ADD_COLUMNS],
-                  .second = spec->p[ADD_SECOND]};
-    s.panel = s.rows > 1 && s.columns == 16;
-    s.quads = s.panel ? 4 * s.rows : s.rows > 1 ? s.columns / 4 : s.panels * s.columns / 4;
+    Broadcast b = broadcast_of(spec);
+    AddShape s = {.panels = b.panels,
+                  .rows = b.rows,
+                  .columns = b.columns,
+                  .second = spec->p[ADD_SECOND],
+                  .panel = b.panel,
+                  .quads = b.quads};
     s.apart = spec->p[ADD_APART] && !s.panel && !s.second && s.quads >= 4 * TILE_WORKERS;
     return s;
 }
 
 static Status contract(const KernelSpec *spec, KernelContract *out)
 {
-    TRY(spec_range(spec, ADD_PANELS, 1, 4096, 1));
-    TRY(spec_range(spec, ADD_ROWS, 1, 2047, 1));
-    TRY(spec_range(spec, ADD_COLUMNS, 4, spec->p[ADD_ROWS] > 1 ? 32764 : 4 * QUADS_LIMIT, 4));
     TRY(spec_range(spec, ADD_SECOND, 0, 1, 1));
     TRY(spec_range(spec, ADD_APART, 0, 1, 1));
+    uint32_t bytes;
+    TRY(broadcast_check(spec, &bytes));
     AddShape s = shape_of(spec);
-    uint64_t bytes = 2 * (uint64_t)s.panels * s.columns;
-    if (bytes * s.rows > SRAM_BYTES || s.quads > QUADS_LIMIT)
-        return status_error("%llu bytes", (unsigned long long)(bytes * s.rows));
-    contract_operand(out, "sum", true, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
-    contract_operand(out, "a", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
-    contract_operand(out, "b", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
+    contract_operand(out, "sum", true, PRECISION_F16, ORDER_ROWS, bytes * s.rows, 8);
+    contract_operand(out, "a", false, PRECISION_F16, ORDER_ROWS, bytes * s.rows, 8);
+    contract_operand(out, "b", false, PRECISION_F16, ORDER_ROWS, bytes, 8);
     if (s.second)
-        contract_operand(out, "c", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
+        contract_operand(out, "c", false, PRECISION_F16, ORDER_ROWS, bytes * s.rows, 8);
     for (uint32_t i = 0; s.apart && i < 3; i++)
         contract_separate(out, i, (i + 1) % 3);
     if (!s.apart)

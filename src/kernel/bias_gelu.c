@@ -1,36 +1,15 @@
 /* bias_gelu.c - GELU of a sum, the second operand repeated over rows, F16: kernels/bias_gelu.S.
  * Exact to the bit given correctly rounded sigmoids. */
+#include "kernel/broadcast.h"
 #include "kernel/gelu.h"
-
-typedef struct GeluShape {
-    uint32_t panels, rows, columns;
-    bool panel;     /* Left order: 16 columns */
-    uint32_t quads; /* dealt to the workers at a time */
-} GeluShape;
-
-static GeluShape shape_of(const KernelSpec *spec)
-{
-    GeluShape s = {.panels = (uint32_t)spec->p[BIAS_GELU_PANELS],
-                   .rows = (uint32_t)spec->p[BIAS_GELU_ROWS],
-                   .columns = (uint32_t)spec->p[BIAS_GELU_COLUMNS]};
-    s.panel = s.rows > 1 && s.columns == 16;
-    s.quads = s.panel ? 4 * s.rows : s.rows > 1 ? s.columns / 4 : s.panels * s.columns / 4;
-    return s;
-}
 
 static Status contract(const KernelSpec *spec, KernelContract *out)
 {
-    TRY(spec_range(spec, BIAS_GELU_PANELS, 1, 4096, 1));
-    TRY(spec_range(spec, BIAS_GELU_ROWS, 1, 2047, 1));
-    TRY(spec_range(spec, BIAS_GELU_COLUMNS, 4,
-                   spec->p[BIAS_GELU_ROWS] > 1 ? 32764 : 4 * QUADS_LIMIT, 4));
-    GeluShape s = shape_of(spec);
-    uint64_t bytes = 2 * (uint64_t)s.panels * s.columns;
-    if (bytes * s.rows > SRAM_BYTES || s.quads > QUADS_LIMIT)
-        return status_error("%llu bytes", (unsigned long long)(bytes * s.rows));
-    contract_operand(out, "result", true, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
-    contract_operand(out, "x", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes * s.rows, 8);
-    contract_operand(out, "bias", false, PRECISION_F16, ORDER_ROWS, (uint32_t)bytes, 8);
+    uint32_t bytes, rows = (uint32_t)spec->p[BIAS_GELU_ROWS];
+    TRY(broadcast_check(spec, &bytes));
+    contract_operand(out, "result", true, PRECISION_F16, ORDER_ROWS, bytes * rows, 8);
+    contract_operand(out, "x", false, PRECISION_F16, ORDER_ROWS, bytes * rows, 8);
+    contract_operand(out, "bias", false, PRECISION_F16, ORDER_ROWS, bytes, 8);
     out->operands[0].in_place = 1;
     out->stack_bytes = 16;
     contract_define(out, "BIAS_GELU_PANELS", spec->p[BIAS_GELU_PANELS]);
@@ -40,7 +19,7 @@ static Status contract(const KernelSpec *spec, KernelContract *out)
 }
 
 /* BIAS_GELU_QUADS for a worker with n quads. */
-static uint64_t quads_slots(const GeluShape *s, uint64_t n)
+static uint64_t quads_slots(const Broadcast *s, uint64_t n)
 {
     uint32_t share = s->quads / TILE_WORKERS;
     bool rest = s->quads % TILE_WORKERS != 0;
@@ -49,7 +28,7 @@ static uint64_t quads_slots(const GeluShape *s, uint64_t n)
     return 9 * n + 6 + (share > 2 || (share == 2 && rest)) + (share <= 1);
 }
 
-static uint64_t worker_bundles(const GeluShape *s, uint32_t w)
+static uint64_t worker_bundles(const Broadcast *s, uint32_t w)
 {
     uint64_t n = share_of_worker(s->quads, w);
     bool rest = s->quads % TILE_WORKERS != 0, many = s->panels > 1;
@@ -67,7 +46,7 @@ static uint64_t worker_bundles(const GeluShape *s, uint32_t w)
 
 static void cycles(const KernelSpec *spec, Clock *clock)
 {
-    GeluShape s = shape_of(spec);
+    Broadcast s = broadcast_of(spec);
     uint64_t bundles[TILE_WORKERS];
     for (uint32_t w = 0; w < TILE_WORKERS; w++)
         bundles[w] = worker_bundles(&s, w);
@@ -76,13 +55,13 @@ static void cycles(const KernelSpec *spec, Clock *clock)
 
 static uint64_t useful(const KernelSpec *spec)
 {
-    GeluShape s = shape_of(spec);
+    Broadcast s = broadcast_of(spec);
     return (uint64_t)s.panels * s.rows * s.columns;
 }
 
 static void reference(const KernelSpec *spec, void *const *operands)
 {
-    GeluShape s = shape_of(spec);
+    Broadcast s = broadcast_of(spec);
     for (size_t row = 0; row < (size_t)s.panels * s.rows; row++)
         for (size_t c = 0; c < s.columns; c++) {
             size_t i = row * s.columns + c, bias = row / s.rows * s.columns + c;

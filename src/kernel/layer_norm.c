@@ -22,15 +22,7 @@ static void cycles_with(const NormShape *s, Clock *clock)
         row = many + norm_combine(s) + 3 + normalise(s) + norm_next_row(s, true);
         second[w] = entry + rows * row + 1;
     }
-    norm_open_frame(s, clock);
-    clock_launch(clock, first);
-    if (cut) {
-        clock_issue(clock, 1);
-        clock_sync(clock);
-        clock_launch(clock, second);
-    }
-    clock_sync(clock);
-    clock_branch(clock);
+    norm_launches(s, clock, first, second);
 }
 
 static NormShape shape_of(const KernelSpec *spec)
@@ -109,8 +101,8 @@ static void reference(const KernelSpec *spec, void *const *operands)
     NormShape s = shape_of(spec);
     float epsilon = float_from_bits((uint32_t)spec->p[LAYER_NORM_EPSILON_BITS]);
     const void *scale = operands[s.adds ? 4 : 2], *bias = operands[s.adds ? 5 : 3];
-    for (size_t i = 0; s.adds && i < (size_t)s.rows * s.columns; i++)
-        half_set(operands[1], i, half_of(operands[2], i) + half_of(operands[3], i));
+    if (s.adds)
+        norm_add(&s, operands[1], operands[2], operands[3]);
     for (size_t r = 0; r < s.rows; r++) {
         Slice slices[TILE_WORKERS];
         const uint8_t *x = (const uint8_t *)operands[1] + 2 * r * s.columns;

@@ -17,15 +17,7 @@ static void cycles_with(const NormShape *s, Clock *clock)
         second[w] = 6 + (s->rows % TILE_WORKERS ? 2 : many) +
                     rows * (norm_combine(s) + 3 + (many ? 3 : 0)) + 1;
     }
-    norm_open_frame(s, clock);
-    clock_launch(clock, first);
-    if (s->parts > 1) {
-        clock_issue(clock, 1);
-        clock_sync(clock);
-        clock_launch(clock, second);
-    }
-    clock_sync(clock);
-    clock_branch(clock);
+    norm_launches(s, clock, first, second);
 }
 
 static NormShape shape_of(const KernelSpec *spec)
@@ -80,8 +72,8 @@ static void reference(const KernelSpec *spec, void *const *operands)
 {
     NormShape s = shape_of(spec);
     float *moments = operands[0];
-    for (size_t i = 0; s.adds && i < (size_t)s.rows * s.columns; i++)
-        half_set(operands[1], i, half_of(operands[2], i) + half_of(operands[3], i));
+    if (s.adds)
+        norm_add(&s, operands[1], operands[2], operands[3]);
     for (size_t r = 0; r < s.rows; r++) {
         Slice slices[TILE_WORKERS];
         const uint8_t *x = (const uint8_t *)operands[1] + 2 * r * s.columns;

@@ -45,13 +45,33 @@ uint64_t norm_rows_of_team(const NormShape *s, uint32_t team)
     return s->rows / s->teams + (team < s->rows % s->teams);
 }
 
-void norm_open_frame(const NormShape *s, Clock *clock)
+static void open_frame(const NormShape *s, Clock *clock)
 {
     clock_issue(clock, 4);
     clock_depend(clock, 4);
     clock_issue(clock, s->operands + 2);
     clock_depend(clock, s->operands); /* epsilon's second half */
     clock_issue(clock, 2);
+}
+
+void norm_launches(const NormShape *s, Clock *clock, const uint64_t first[TILE_WORKERS],
+                   const uint64_t second[TILE_WORKERS])
+{
+    open_frame(s, clock);
+    clock_launch(clock, first);
+    if (s->parts > 1) {
+        clock_issue(clock, 1);
+        clock_sync(clock);
+        clock_launch(clock, second);
+    }
+    clock_sync(clock);
+    clock_branch(clock);
+}
+
+void norm_add(const NormShape *s, void *sum, const void *a, const void *b)
+{
+    for (size_t i = 0; i < (size_t)s->rows * s->columns; i++)
+        half_set(sum, i, half_of(a, i) + half_of(b, i));
 }
 
 uint64_t norm_find_slice(const NormShape *s, uint32_t team, bool *leaves)

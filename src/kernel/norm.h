@@ -25,11 +25,16 @@ uint64_t norm_rows_of_team(const NormShape *s, uint32_t team);
 
 /* The macros: the supervisor's clock, slots of the workers. find_slice: up to the first row;
  * `leaves`: the team has no row and goes. */
-void norm_open_frame(const NormShape *s, Clock *clock);
+/* From the first instruction to the return; `second` counts when rows are cut. */
+void norm_launches(const NormShape *s, Clock *clock, const uint64_t first[TILE_WORKERS],
+                   const uint64_t second[TILE_WORKERS]);
 uint64_t norm_find_slice(const NormShape *s, uint32_t team, bool *leaves);
 uint64_t norm_slice_statistics(const NormShape *s);
 uint64_t norm_combine(const NormShape *s);
 uint64_t norm_next_row(const NormShape *s, bool used);
+
+/* sum = a + b, when x is a sum. */
+void norm_add(const NormShape *s, void *sum, const void *a, const void *b);
 
 typedef struct Slice { /* in the device's signs; centre: K */
     float minus_mean, minus_variance, minus_centre;
