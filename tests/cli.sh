@@ -51,6 +51,16 @@ done
 expect 0 "numericalTest=NOT_RUN" "$stack" bench mlp --rows 64 --inner 128 --hidden 256 --blocks 2 --tiles 32 --no-run --package "$work/mlp.ipuexe"
 expect 0 "block1/down" "$stack" explain "$work/mlp.ipuexe" --stage plan
 expect 0 "horizon" "$stack" explain "$work/mlp.ipuexe" --stage exchange
+# Plans can be pinned; what cannot be is named, with what would help.
+mlp="bench mlp --rows 64 --inner 128 --hidden 256 --blocks 1 --tiles 32 --no-run --show-plan"
+expect 0 "block0/up .*gemm-grid 2 x 8 x 2" "$stack" $mlp --plan-constraint 'block0/up:grid=2x8x2,*:swapped=no'
+expect 0 "NOT_RUN" "$stack" $mlp --plan-constraint '*:inner=1'
+grep -q "gemm-grid .* x 1, " "$work/out" || fail "an inner part of 1 is not kept"
+expect 1 "block0/up: nothing keeps to block0/up:grid=7x7x7.*nearest grid" "$stack" $mlp --plan-constraint 'block0/up:grid=7x7x7'
+expect 1 "no product is called that; one is block0/up" "$stack" $mlp --plan-constraint 'none:rows=1'
+expect 1 "yes or no is expected" "$stack" $mlp --plan-constraint '*:swapped=2'
+expect 1 "the key is grid" "$stack" $mlp --plan-constraint '*:size=2'
+expect 1 "is expected" "$stack" $mlp --plan-constraint 'block0/up'
 expect 1 "stage must be" "$stack" explain "$work/a.ipuexe" --stage nothing
 
 # a recipe printed as JSON is followed to the same package

@@ -13,7 +13,7 @@
 
 typedef struct ProductsOptions {
     CommonOptions common;
-    const char *precision, *weights, *io, *package;
+    const char *precision, *weights, *io, *package, *constraints;
     uint64_t rows, inner, columns, hidden, blocks, tiles, batch, seed;
     ProfileOptions profile;
     bool no_cache, verify, no_run, no_pairs, show_plan;
@@ -199,6 +199,7 @@ static Status run_workload(const char *name, const ProductsOptions *o, Session *
     s->options.kernel_cache = s->cache;
     s->options.plan = (PlanOptions){.tiles = (uint32_t)o->tiles,
                                     .precision = {.kind = F16},
+                                    .constraints = o->constraints,
                                     .weights_once = strcmp(o->weights, "once") == 0,
                                     .io_row_major = strcmp(o->io, "row-major") == 0,
                                     .pairs = !o->no_pairs};
@@ -259,6 +260,8 @@ static int products(const char *name, ProductsOptions o, int argc, char **argv)
         {"--tiles", OPTION_NUMBER, &o.tiles, "N", "logical tiles (default 1472)", 1, TILES},
         {"--seed", OPTION_NUMBER, &o.seed, "N", "of the random data (default 1)", 0, 0},
         {"--package", OPTION_TEXT, &o.package, "FILE", "write the package too", 0, 0},
+        {"--plan-constraint", OPTION_TEXT, &o.constraints, "LIST",
+         "pins and excludes: OPERATION:KEY=VALUE,OPERATION:KEY!=VALUE...", 0, 0},
         {"--show-plan", OPTION_FLAG, &o.show_plan, "", "print the recipe first", 0, 0},
         {"--no-run", OPTION_FLAG, &o.no_run, "", "build only", 0, 0},
         {"--no-pairs", OPTION_FLAG, &o.no_pairs, "", "no 64-bit exchange", 0, 0},

@@ -101,6 +101,7 @@ Status session_open(Session *s, const char *model_path, const BuildOptions *opti
         (PlanOptions){.tiles = options->tiles ? (uint32_t)options->tiles : DEFAULT_TILES,
                       .precision = {.kind = F16},
                       .weights_once = options->weights_once,
+                      .constraints = options->constraints,
                       .pairs = !options->no_pairs};
     TRY(compile_session(s, until));
     if (options->tiles && options->tiles != s->compilation.recipe->tiles)

@@ -9,7 +9,7 @@
 typedef struct BuildOptions {
     CommonOptions common;
     uint64_t tiles;
-    const char *weights, *recipe, *precision, *sampling;
+    const char *weights, *recipe, *precision, *sampling, *constraints;
     bool no_cache, weights_once, no_pairs;
 } BuildOptions;
 enum { DEFAULT_TILES = 64 }; /* when neither --tiles nor a recipe says otherwise */
@@ -22,6 +22,13 @@ enum { DEFAULT_TILES = 64 }; /* when neither --tiles nor a recipe says otherwise
         {"--weights", OPTION_TEXT, &(b).weights, "FILE.safetensors", "bake these weights in", 0, 0}, \
         {"--precision", OPTION_TEXT, &(b).precision, "f16", "storage precision", 0, 0},              \
         {"--recipe", OPTION_TEXT, &(b).recipe, "FILE", "follow this recipe, do not search", 0, 0},   \
+        {"--plan-constraint",                                                                        \
+         OPTION_TEXT,                                                                                \
+         &(b).constraints,                                                                           \
+         "LIST",                                                                                     \
+         "pins and excludes: OPERATION:KEY=VALUE,OPERATION:KEY!=VALUE... (docs/planner.md)",         \
+         0,                                                                                          \
+         0},                                                                                         \
         {"--weights-once", OPTION_FLAG, &(b).weights_once, "", "store every parameter once", 0, 0},  \
         {"--no-pairs", OPTION_FLAG, &(b).no_pairs, "", "no 64-bit exchange", 0, 0},                  \
         {"--no-kernel-cache", OPTION_FLAG, &(b).no_cache, "", "assemble every kernel anew", 0, 0},   \

@@ -288,6 +288,8 @@ static Status push_gemm(Planner *p, uint32_t op, const Grid *g, const Variant *v
     c.plan.result_staging = v->staging;
     c.plan.inner_block = g->piece;
     c.plan.operands[g->swapped ? 0 : 1].format.memory_class = MEMORY_INTERLEAVED;
+    if (!constraints_allow(p, &c.plan, false))
+        return STATUS_OK;
     TRY(plan_gemm_formats(p->graph, op, v->first, &c.plan));
     TRY(price_gemm(p, op, &c));
     if (g->inner == 1 || !fusable_gelu(p, op, v->addends) || !end_in_gelu(p, op, &c, out))
@@ -427,11 +429,42 @@ static bool worth_pricing(const GridArray *grids, size_t at)
     return better < GRIDS_LIGHT;
 }
 
+/* Leaves the grids that the user's constraints allow; fails when none is left. */
+static Status constrain_grids(const Planner *p, uint32_t op, GridArray *grids)
+{
+    const char *key = plan_operation(p->graph, op)->key;
+    ARRAY(OpPlan) plans = {0};
+    size_t kept = 0;
+    for (size_t i = 0; i < grids->count && p->constraint_count; i++) {
+        const Grid *g = &grids->items[i];
+        OpPlan plan = {.key = key,
+                       .swapped = g->swapped,
+                       .rows = g->rows,
+                       .columns = g->columns,
+                       .inner = g->inner};
+        array_push(&plans, plan);
+        if (constraints_allow(p, &plan, true))
+            grids->items[kept++] = *g;
+    }
+    Status status = STATUS_OK;
+    if (plans.count && kept == 0)
+        status = constraints_refuse(p, plans.items, plans.count);
+    if (p->constraint_count)
+        grids->count = kept;
+    array_free(&plans);
+    return status;
+}
+
 static Status gemm_candidates(Planner *p, uint32_t op, CandidateArray *out)
 {
     GridArray grids = {0};
     list_grids(p, op, false, &grids);
     list_grids(p, op, true, &grids);
+    Status allowed = constrain_grids(p, op, &grids);
+    if (!status_ok(allowed)) {
+        array_free(&grids);
+        return allowed;
+    }
     qsort(grids.items, grids.count, sizeof *grids.items, by_estimate);
     Status why = STATUS_OK;
     uint32_t kept = 0;
@@ -446,6 +479,9 @@ static Status gemm_candidates(Planner *p, uint32_t op, CandidateArray *out)
     p->listed[op] = (Listed){(uint32_t)grids.count, (uint32_t)out->count};
     frontier_prune(p, op, out);
     array_free(&grids);
+    if (out->count == 0 && status_ok(why) && p->constraint_count)
+        return status_error("no way to run the grids that the plan constraints allow keeps to what "
+                            "they say of scatter and slices");
     if (out->count == 0)
         return status_ok(why) ? status_error("no grid") : why;
     status_free(why);

@@ -91,6 +91,7 @@ typedef struct Candidate {
 } Candidate;
 typedef ARRAY(Candidate) CandidateArray;
 
+typedef struct PlanConstraint PlanConstraint;
 typedef struct Listed { /* how many grids a product has, and how many candidates got a price */
     uint32_t grids, priced;
 } Listed;
@@ -102,15 +103,27 @@ typedef struct Planner {
     Pool *pool;
     uint32_t beam;
     Costs costs;
-    uint32_t *uses;             /* per value: readers */
-    uint32_t *last_use;         /* per value: index of the last operation that reads its memory */
-    CandidateArray *candidates; /* per operation, made on demand */
-    Listed *listed;             /* per operation */
-    bool memory_short;          /* some step did not fit */
-    bool frugal;                /* ways that need less memory are listed too */
-    uint64_t budget;            /* bytes of a tile for data */
-    uint64_t missing;           /* the least that was missing when a candidate did not fit */
+    uint32_t *uses;              /* per value: readers */
+    uint32_t *last_use;          /* per value: index of the last operation that reads its memory */
+    CandidateArray *candidates;  /* per operation, made on demand */
+    Listed *listed;              /* per operation */
+    bool memory_short;           /* some step did not fit */
+    bool frugal;                 /* ways that need less memory are listed too */
+    PlanConstraint *constraints; /* the user's */
+    uint32_t constraint_count;
+    uint64_t budget;  /* bytes of a tile for data */
+    uint64_t missing; /* the least that was missing when a candidate did not fit */
 } Planner;
+
+/* ---- the user's constraints (constraint.c) ---- */
+enum { PLAN_SCATTERS = SCATTER_SHARES + 1 };
+extern const char *const plan_scatter_names[PLAN_SCATTERS];
+Status constraints_read(Arena *arena, const Graph *graph, const char *text, PlanConstraint **out,
+                        uint32_t *count);
+/* grid_only: only what is said about grids is looked at. */
+bool constraints_allow(const Planner *planner, const OpPlan *plan, bool grid_only);
+/* The error when none of the plans (their grids) is allowed: what would help. */
+Status constraints_refuse(const Planner *planner, const OpPlan *plans, size_t count);
 
 /* The adds behind a product that its kernel can carry out; at most two. */
 uint32_t fusable_adds(const Planner *planner, uint32_t op, uint32_t adds[2]);

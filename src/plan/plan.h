@@ -135,9 +135,10 @@ typedef struct PlanOptions {
     uint32_t tiles;      /* 1..1472 */
     Precision precision; /* F16 (F8 later) */
     bool weights_once, pairs;
-    bool io_row_major;  /* inputs and outputs row-major, linear over the tiles; else as liked */
-    uint32_t beam;      /* 0: default */
-    PlanReport *report; /* filled when not NULL */
+    bool io_row_major; /* inputs and outputs row-major, linear over the tiles; else as liked */
+    uint32_t beam;     /* 0: default */
+    const char *constraints; /* pins and excludes, see docs/planner.md; NULL: none */
+    PlanReport *report;      /* filled when not NULL */
 } PlanOptions;
 
 /* What a recipe does not repeat because it follows from the graph and the plan. */

@@ -9,7 +9,7 @@
 static const char *const algorithm_names[] = {"none", "gemm-grid", "pointwise",
                                               "rows", "attention", "repeat"};
 static const char *const staging_names[] = {"direct", "row-major", "panels"};
-static const char *const scatter_names[] = {"no", "rows", "columns", "shares"};
+const char *const plan_scatter_names[PLAN_SCATTERS] = {"no", "rows", "columns", "shares"};
 static const char *const padding_names[] = {"resident", "clear"};
 static const char *const fusion_names[] = {"no", "into-consumer", "into-producer"};
 
@@ -183,7 +183,7 @@ static void print_op(Text *text, const OpPlan *plan, bool inside)
         text_printf(text, "%s %u x %u x %u, K block %u", plan->swapped ? " swapped" : "",
                     plan->rows, plan->columns, plan->inner, plan->inner_block);
     if (plan->algorithm == ALGORITHM_GEMM_GRID && plan->scatter)
-        text_printf(text, ", sums spread by %s%s", scatter_names[plan->scatter],
+        text_printf(text, ", sums spread by %s%s", plan_scatter_names[plan->scatter],
                     plan->column_pairs ? ", columns in pairs" : "");
     if (plan->algorithm == ALGORITHM_GEMM_GRID && plan->operand_count > 2)
         text_printf(text, ", %u adds fused", plan->operand_count - 2);
@@ -280,7 +280,7 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "spread", json_integer(plan->spread));
     json_object_set_new(out, "own", json_integer(plan->own));
     json_object_set_new(out, "apart", json_boolean(plan->apart));
-    json_object_set_new(out, "scatter", json_string(scatter_names[plan->scatter]));
+    json_object_set_new(out, "scatter", json_string(plan_scatter_names[plan->scatter]));
     json_object_set_new(out, "columnPairs", json_boolean(plan->column_pairs));
     json_object_set_new(out, "gelu", json_boolean(plan->gelu));
     json_object_set_new(out, "innerBlock", json_integer(plan->inner_block));
@@ -412,7 +412,8 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(json_bool(place, "swapped", &out->swapped));
     TRY(read_name(place, "resultStaging", staging_names, countof(staging_names),
                   &out->result_staging));
-    TRY(read_name(place, "scatter", scatter_names, countof(scatter_names), &out->scatter));
+    TRY(read_name(place, "scatter", plan_scatter_names, countof(plan_scatter_names),
+                  &out->scatter));
     TRY(json_bool(place, "columnPairs", &out->column_pairs));
     TRY(json_bool(place, "gelu", &out->gelu));
     uint32_t spread, own;

@@ -294,7 +294,10 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
     p.candidates = xcalloc(graph->operations.count + 1, sizeof *p.candidates);
     p.listed = arena_array(arena, Listed, graph->operations.count);
     find_uses(&p);
-    Status status = search(&p, out, count);
+    Status status =
+        constraints_read(arena, graph, options->constraints, &p.constraints, &p.constraint_count);
+    if (status_ok(status))
+        status = search(&p, out, count);
     if (!status_ok(status) && p.memory_short) {
         forget_candidates(&p);
         status_free(status);
