@@ -42,7 +42,8 @@ static bool same_way(const OpPlan *a, const OpPlan *b)
 {
     return a->swapped == b->swapped && a->rows == b->rows && a->columns == b->columns &&
            a->inner == b->inner && a->slices == b->slices && a->scatter == b->scatter &&
-           a->operand_count == b->operand_count && a->column_pairs == b->column_pairs;
+           a->operand_count == b->operand_count && a->column_pairs == b->column_pairs &&
+           a->gelu == b->gelu;
 }
 
 static json_t *point_json(const Compilation *c, const FrontierPoint *point)

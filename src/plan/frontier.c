@@ -40,7 +40,8 @@ typedef struct Judged {
 static uint32_t boundary_of(const OpPlan *plan)
 {
     return plan->swapped | (uint32_t)plan->scatter << 1 | (uint32_t)plan->result_staging << 3 |
-           (uint32_t)plan->result.order.kind << 5 | (plan->operand_count - 2) << 9;
+           (uint32_t)plan->result.order.kind << 5 | (plan->operand_count - 2) << 9 |
+           (uint32_t)plan->gelu << 11;
 }
 
 static const char *boundary_name(Arena *arena, const OpPlan *plan)
@@ -51,9 +52,9 @@ static const char *boundary_name(Arena *arena, const OpPlan *plan)
                                           ", spread by shares"};
     static const char *const fused[] = {"", ", 1 add fused", ", 2 adds fused"};
     const OperandPlan *streamed = &plan->operands[plan->swapped ? 1 : 0];
-    return arena_printf(arena, "%s -> %s%s%s", orders[streamed->format.order.kind],
+    return arena_printf(arena, "%s -> %s%s%s%s", orders[streamed->format.order.kind],
                         orders[plan->result.order.kind], spreads[plan->scatter],
-                        fused[plan->operand_count - 2]);
+                        fused[plan->operand_count - 2], plan->gelu ? ", GELU" : "");
 }
 
 static Status judge(const Planner *p, uint32_t op, const Candidate *c, Judged *out)

@@ -268,6 +268,7 @@ uint32_t step_class(const OpPlan *plan)
     if (plan->algorithm != ALGORITHM_GEMM_GRID)
         return 0;
     uint32_t class = plan->swapped | (uint32_t)(plan->scatter > 0) << 1;
+    class |= (uint32_t)plan->gelu << 6;
     return class | (uint32_t)plan->result_staging << 2 | (plan->operand_count - 2) << 4;
 }
 

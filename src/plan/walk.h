@@ -10,7 +10,7 @@ enum {
     DEFERRED = 0xfffffffdu, /* a bias add that the GELU behind it carries out */
     DEFAULT_BEAM = 24,
     MOST_BEAM = 512,
-    STEP_CLASSES = 64,
+    STEP_CLASSES = 128,
     PER_CLASS = 2,    /* steps of each class that are kept though they are not among the best: what
                          follows may not be able to read those */
     LAST_BEAM = 8,    /* behind the last operation nothing depends on what is second best */
