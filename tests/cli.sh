@@ -61,6 +61,15 @@ expect 1 "no product is called that; one is block0/up" "$stack" $mlp --plan-cons
 expect 1 "yes or no is expected" "$stack" $mlp --plan-constraint '*:swapped=2'
 expect 1 "the key is grid" "$stack" $mlp --plan-constraint '*:size=2'
 expect 1 "is expected" "$stack" $mlp --plan-constraint 'block0/up'
+# What a search found is kept, used again, and never mixed up with another search.
+state="bench mlp --rows 64 --inner 128 --hidden 256 --blocks 1 --tiles 32 --no-run --plan-state $work/state.json"
+expect 0 "predictedCycles=" "$stack" $state
+first=$(grep -o "predictedCycles=[0-9]*" "$work/out")
+expect 0 "read search state" "$stack" $state -v
+grep -q "$first" "$work/out" || fail "a kept search state gives another plan"
+expect 1 "the state of another search" "$stack" $state --plan-constraint '*:inner=1'
+head -c 1000 "$work/state.json" >"$work/cut" && mv "$work/cut" "$work/state.json"
+expect 1 "state.json:1:" "$stack" $state
 expect 1 "stage must be" "$stack" explain "$work/a.ipuexe" --stage nothing
 
 # a recipe printed as JSON is followed to the same package

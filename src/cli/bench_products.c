@@ -13,7 +13,7 @@
 
 typedef struct ProductsOptions {
     CommonOptions common;
-    const char *precision, *weights, *io, *package, *constraints;
+    const char *precision, *weights, *io, *package, *constraints, *state;
     uint64_t rows, inner, columns, hidden, blocks, tiles, batch, seed;
     ProfileOptions profile;
     bool no_cache, verify, no_run, no_pairs, show_plan;
@@ -197,6 +197,7 @@ static Status run_workload(const char *name, const ProductsOptions *o, Session *
     s->pool = pool_create((unsigned)o->common.threads);
     s->cache = o->no_cache ? NULL : cache_folder();
     s->options.kernel_cache = s->cache;
+    s->options.plan_state = o->state;
     s->options.plan = (PlanOptions){.tiles = (uint32_t)o->tiles,
                                     .precision = {.kind = F16},
                                     .constraints = o->constraints,
@@ -262,6 +263,8 @@ static int products(const char *name, ProductsOptions o, int argc, char **argv)
         {"--package", OPTION_TEXT, &o.package, "FILE", "write the package too", 0, 0},
         {"--plan-constraint", OPTION_TEXT, &o.constraints, "LIST",
          "pins and excludes: OPERATION:KEY=VALUE,OPERATION:KEY!=VALUE...", 0, 0},
+        {"--plan-state", OPTION_TEXT, &o.state, "FILE",
+         "take the search's finalists from this file, or keep them in it", 0, 0},
         {"--show-plan", OPTION_FLAG, &o.show_plan, "", "print the recipe first", 0, 0},
         {"--no-run", OPTION_FLAG, &o.no_run, "", "build only", 0, 0},
         {"--no-pairs", OPTION_FLAG, &o.no_pairs, "", "no 64-bit exchange", 0, 0},

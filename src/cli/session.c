@@ -97,6 +97,7 @@ Status session_open(Session *s, const char *model_path, const BuildOptions *opti
     TRY(sampling_mode("--profile", options->sampling, &s->options.profile));
     s->cache = options->no_cache ? NULL : cache_folder();
     s->options.kernel_cache = s->cache;
+    s->options.plan_state = options->state;
     s->options.plan =
         (PlanOptions){.tiles = options->tiles ? (uint32_t)options->tiles : DEFAULT_TILES,
                       .precision = {.kind = F16},

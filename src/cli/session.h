@@ -9,7 +9,7 @@
 typedef struct BuildOptions {
     CommonOptions common;
     uint64_t tiles;
-    const char *weights, *recipe, *precision, *sampling, *constraints;
+    const char *weights, *recipe, *precision, *sampling, *constraints, *state;
     bool no_cache, weights_once, no_pairs;
 } BuildOptions;
 enum { DEFAULT_TILES = 64 }; /* when neither --tiles nor a recipe says otherwise */
@@ -27,6 +27,13 @@ enum { DEFAULT_TILES = 64 }; /* when neither --tiles nor a recipe says otherwise
          &(b).constraints,                                                                           \
          "LIST",                                                                                     \
          "pins and excludes: OPERATION:KEY=VALUE,OPERATION:KEY!=VALUE... (docs/planner.md)",         \
+         0,                                                                                          \
+         0},                                                                                         \
+        {"--plan-state",                                                                             \
+         OPTION_TEXT,                                                                                \
+         &(b).state,                                                                                 \
+         "FILE",                                                                                     \
+         "take the search's finalists from this file, or keep them in it",                           \
          0,                                                                                          \
          0},                                                                                         \
         {"--weights-once", OPTION_FLAG, &(b).weights_once, "", "store every parameter once", 0, 0},  \

@@ -30,6 +30,10 @@ static Status search_plan(Compilation *c, const CompileOptions *options, Pool *p
 {
     Recipe *recipes;
     PlanOptions plan = options->plan;
+    bool found;
+    TRY(state_load(c, options->plan_state, &plan, &found));
+    if (found)
+        return STATUS_OK;
     plan.report = &c->report;
     TRY(plan_search(&c->arena, c->graph, &plan, pool, &recipes, &c->finalist_count));
     c->finalists = arena_array(&c->arena, Finalist, c->finalist_count);
@@ -38,7 +42,7 @@ static Status search_plan(Compilation *c, const CompileOptions *options, Pool *p
             (Finalist){.rank = i, .recipe = &recipes[i], .planned = recipes[i].predicted_cycles};
     log_event(LOG_INFO, "searched plans", "finalists=%u predicted_cycles=%.0f", c->finalist_count,
               recipes[0].predicted_cycles);
-    return STATUS_OK;
+    return state_save(c, options->plan_state, &options->plan);
 }
 
 /* ---- a recipe lowered as far as a price needs ---- */

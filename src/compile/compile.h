@@ -26,6 +26,7 @@ typedef struct CompileOptions {
     PlanOptions plan;
     const char *recipe;       /* JSON text of a recipe to follow instead of searching; or NULL */
     const char *recipe_name;  /* for messages */
+    const char *plan_state;   /* file that keeps what the search finds; NULL: none */
     const char *kernel_cache; /* folder; NULL: no cache on disk */
     const Tensors *weights;   /* baked into the package; NULL: bindings only */
     uint8_t profile;          /* ProfileMode: what the code records */

@@ -27,4 +27,8 @@ Status lower_finalist(Compilation *c, const CompileOptions *options, Pool *pool,
 bool next_finalist(Compilation *c, const CompileOptions *options, Pool *pool, Status why,
                    Lowered *out);
 
+/* state.c: the finalists of an earlier search, and those of this one. path may be NULL. */
+Status state_load(Compilation *c, const char *path, const PlanOptions *plan, bool *found);
+Status state_save(const Compilation *c, const char *path, const PlanOptions *plan);
+
 #endif
