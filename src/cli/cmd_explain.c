@@ -163,6 +163,19 @@ static void keep_wanted(json_t *list, const Map *only)
             json_array_remove(list, i);
 }
 
+/* What was searched, of the wanted operations; finalists are plans of all of them. */
+static json_t *wanted_search(const json_t *search, const Map *only)
+{
+    json_t *out = json_deep_copy(search), *products = json_object_get(out, "products");
+    for (size_t i = json_array_size(products); only && i-- > 0;)
+        if (!map_wants(
+                only, json_string_value(json_object_get(json_array_get(products, i), "operation"))))
+            json_array_remove(products, i);
+    if (only && json_is_object(out))
+        json_object_del(out, "finalists");
+    return out;
+}
+
 /* The recipe, and what its program will do; a program that does not fit still has a plan. */
 static void print_plan(const Explain *e, const Session *s, bool placed)
 {
@@ -175,7 +188,7 @@ static void print_plan(const Explain *e, const Session *s, bool placed)
         json_t *out = recipe_to_json(&s->graph, c->recipe);
         keep_wanted(json_object_get(out, "operations"), e->narrow.only);
         if (search)
-            json_object_set(out, "search", search);
+            json_object_set_new(out, "search", wanted_search(search, e->narrow.only));
         if (costs)
             json_object_set_new(
                 out, "program",
