@@ -26,14 +26,18 @@ static Status read_recipe(Compilation *c, const CompileOptions *options)
     return recipe_check(c->graph, c->recipe);
 }
 
-static Status search_plan(Compilation *c, const CompileOptions *options, Pool *pool)
+/* reserve: see PlanOptions; above 0 an earlier search did not end in a program that fits. */
+static Status search_plan(Compilation *c, const CompileOptions *options, Pool *pool,
+                          uint32_t reserve)
 {
     Recipe *recipes;
     PlanOptions plan = options->plan;
-    bool found;
-    TRY(state_load(c, options->plan_state, &plan, &found));
+    bool found = false;
+    if (reserve == 0)
+        TRY(state_load(c, options->plan_state, &plan, &found));
     if (found)
         return STATUS_OK;
+    plan.reserve = reserve;
     plan.report = &c->report;
     TRY(plan_search(&c->arena, c->graph, &plan, pool, &recipes, &c->finalist_count));
     c->finalists = arena_array(&c->arena, Finalist, c->finalist_count);
@@ -307,25 +311,50 @@ static Status fit_finalist(Compilation *c, const CompileOptions *options, Pool *
     }
 }
 
+static Status search_best(Compilation *c, const CompileOptions *options, Pool *pool,
+                          uint32_t reserve)
+{
+    double stage_seconds;
+    Lowered lowered = {0};
+    STAGE("construct_plan", search_plan(c, options, pool, reserve));
+    c->plan_seconds += stage_seconds;
+    STAGE("cost_finalists", choose_finalist(c, options, pool, &lowered));
+    c->plan_seconds += stage_seconds - lowered.schedule_seconds;
+    adopt(c, c->finalists[c->chosen].recipe, &lowered);
+    return STATUS_OK;
+}
+
+/* The search counts bytes, a placement has to find holes for them: when no finalist fits, plans
+ * that leave more memory free are looked for. Returns the first search's error when none fits. */
+static Status search_smaller(Compilation *c, const CompileOptions *options, Pool *pool, Status why)
+{
+    enum { STEP = 40 << 10, MOST = 160 << 10 };
+    for (uint32_t reserve = STEP; reserve <= MOST; reserve += STEP) {
+        log_event(LOG_INFO, "no finalist fits", "reserve=%u", reserve);
+        if (status_discard(search_best(c, options, pool, reserve)))
+            break;
+        if (!status_discard(fit_finalist(c, options, pool))) {
+            status_free(why);
+            return STATUS_OK;
+        }
+    }
+    uint32_t tiles = options->plan.tiles;
+    return tiles == TILES ? why : status_context(why, "more than %u tiles are needed", tiles);
+}
+
 /* Searches, and takes the shortest of the finalists that fit. What is chosen is the same whatever
  * stage is asked for; when nothing fits, stages before the addresses show the best one. */
 static Status find_recipe(Compilation *c, const CompileOptions *options, Pool *pool, Stage until)
 {
-    double stage_seconds;
-    Lowered lowered = {0};
-    STAGE("construct_plan", search_plan(c, options, pool));
-    c->plan_seconds = stage_seconds;
-    STAGE("cost_finalists", choose_finalist(c, options, pool, &lowered));
-    c->plan_seconds += stage_seconds - lowered.schedule_seconds;
-    uint32_t best = c->chosen;
-    adopt(c, c->finalists[best].recipe, &lowered);
+    TRY(search_best(c, options, pool, 0));
     Status status = fit_finalist(c, options, pool);
+    if (!status_ok(status))
+        status = search_smaller(c, options, pool, status);
     if (!status_ok(status)) {
         if (until > STAGE_EXCHANGE)
             return status;
         status_free(status);
-        TRY(lower_finalist(c, options, pool, best, &lowered));
-        adopt(c, c->finalists[best].recipe, &lowered);
+        TRY(search_best(c, options, pool, 0));
     }
     log_event(LOG_INFO, "chosen plan", "finalists=%u rank=%u predicted_cycles=%.0f",
               c->finalist_count, c->finalists[c->chosen].rank, c->recipe->predicted_cycles);

@@ -175,6 +175,16 @@ static void number(Text *text, const json_t *object, const char *key, int width)
 
 enum { FEW = 5 }; /* points of a boundary, unless the operation was asked for */
 
+/* What every plan costs beside its cycles. */
+static void figures(Text *text, const json_t *plan)
+{
+    number(text, plan, "exchangeCycles", 9);
+    number(text, plan, "standardBytes", 9);
+    number(text, plan, "interleavedBytes", 11);
+    number(text, plan, "largestBytes", 9);
+    number(text, plan, "rowBytes", 7);
+}
+
 static void print_points(Text *text, const json_t *points, bool all)
 {
     const char *boundary = "";
@@ -196,11 +206,7 @@ static void print_points(Text *text, const json_t *points, bool all)
         shown++;
         text_printf(text, "    %c %-30s", chosen ? '*' : ' ', word(point, "grid"));
         number(text, point, "cycles", 9);
-        number(text, point, "exchangeCycles", 9);
-        number(text, point, "standardBytes", 9);
-        number(text, point, "interleavedBytes", 11);
-        number(text, point, "largestBytes", 9);
-        number(text, point, "rowBytes", 7);
+        figures(text, point);
         text_append(text, "\n");
     }
     if (left_out)
@@ -242,11 +248,7 @@ static void print_finalist(Text *text, const json_t *finalist)
     number(text, finalist, "plannedCycles", 9);
     number(text, finalist, "expectedCycles", 9);
     number(text, finalist, "pricedCycles", 9);
-    number(text, finalist, "exchangeCycles", 9);
-    number(text, finalist, "standardBytes", 9);
-    number(text, finalist, "interleavedBytes", 11);
-    number(text, finalist, "largestBytes", 9);
-    number(text, finalist, "rowBytes", 7);
+    figures(text, finalist);
     const char *key, *failure = json_string_value(json_object_get(finalist, "failure"));
     json_t *grid, *products = json_object_get(finalist, "products");
     uint32_t listed = 0, more = 0;

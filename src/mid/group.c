@@ -16,7 +16,6 @@ typedef struct Levels {
     uint32_t *level;   /* per op: the smallest possible, then the chosen one */
     uint32_t *latest;  /* per op: copies can go this late */
     uint32_t start, end, highest; /* the region */
-    uint32_t copies;              /* highest level of a copy so far */
 } Levels;
 
 static uint32_t region_end(const Mid *mid, uint32_t start)
@@ -50,15 +49,11 @@ static uint32_t smallest_level(const Levels *l, const MidOp *op)
         level = max_u32(level, l->read[root] + copy);
         level = max_u32(level, l->copied[root] + copy);
     }
-    if (copy && op->alone)
-        level = max_u32(level, l->copies + 1);
     return level;
 }
 
 static void note_level(Levels *l, const MidOp *op, uint32_t level)
 {
-    if (op->kind == MID_COPY)
-        l->copies = max_u32(l->copies, level);
     for (uint32_t j = 0; j < op->operand_count; j++) {
         uint32_t root = mid_owner(l->mid, op->operands[j]);
         uint32_t *last = op->kind == MID_COPY ? &l->copied[root] : &l->read[root];
@@ -200,15 +195,6 @@ static void add_load(TileLoad *phase, const TileLoad *more, uint32_t tiles)
     }
 }
 
-/* A copy of this phase wants it for itself. */
-static bool has_alone(const Levels *l, uint32_t level)
-{
-    for (uint32_t i = l->start; i < l->end; i++)
-        if (l->mid->ops.items[i].alone && l->level[i] == level)
-            return true;
-    return false;
-}
-
 /* Copies that must go where they are first, then the others, each where it costs least; of equal
  * phases the latest: its memory is needed the shortest. */
 static void spread_copies(Levels *l, bool in_repeat)
@@ -219,8 +205,7 @@ static void spread_copies(Levels *l, bool in_repeat)
     TileLoad *own = phases + (size_t)(l->highest + 1) * tiles;
     for (uint32_t i = l->start; i < l->end; i++)
         if (mid->ops.items[i].kind == MID_COPY)
-            l->latest[i] =
-                mid->ops.items[i].alone ? l->level[i] : max_u32(l->level[i], latest_level(l, i));
+            l->latest[i] = max_u32(l->level[i], latest_level(l, i));
     for (uint32_t free_ones = 0; free_ones < 2; free_ones++)
         for (uint32_t i = l->start; i < l->end; i++) {
             const MidOp *op = &mid->ops.items[i];
@@ -229,8 +214,6 @@ static void spread_copies(Levels *l, bool in_repeat)
             measure_copy(mid, op, in_repeat, own);
             uint32_t best = l->level[i], least = UINT32_MAX;
             for (uint32_t level = l->level[i]; level <= l->latest[i]; level++) {
-                if (level != l->level[i] && has_alone(l, level))
-                    continue;
                 const TileLoad *phase = phases + (size_t)level * tiles;
                 uint32_t more = busiest(phase, own, tiles) - busiest(phase, NULL, tiles);
                 if (more <= least) {
@@ -282,7 +265,7 @@ static void group_region(Levels *l, Mid *mid, uint32_t base, bool in_repeat)
     memset(l->written, 0, mid->values.count * sizeof *l->written);
     memset(l->read, 0, mid->values.count * sizeof *l->read);
     memset(l->copied, 0, mid->values.count * sizeof *l->copied);
-    l->highest = l->copies = 0;
+    l->highest = 0;
     for (uint32_t i = l->start; i < l->end; i++) {
         l->level[i] = smallest_level(l, &mid->ops.items[i]);
         note_level(l, &mid->ops.items[i], l->level[i]);

@@ -51,7 +51,6 @@ typedef struct MidOp {
     KernelSpec kernel; /* family and the parameters that do not depend on the shard; the tile
                           stage fills in the shard's sizes */
     uint32_t phase;    /* MID_COPY: copies with equal numbers move in one exchange phase */
-    bool alone;        /* MID_COPY: not in the phase of any copy before it */
     uint32_t count;    /* MID_REPEAT */
 } MidOp;
 

@@ -154,14 +154,9 @@ static Status sliced_product(Lower *l, uint32_t op, const TensorType *partial, M
 /* Both operands whole. */
 static Status lower_operands(Lower *l, uint32_t op, MidId *left, MidId *right)
 {
-    const OpPlan *plan = &l->recipe->ops[op];
     bool fresh;
     TRY(lower_input(l, op, 0, left, &fresh));
-    size_t before = l->mid->ops.count;
-    TRY(lower_input(l, op, 1, right, &fresh));
-    for (size_t i = before; plan->apart && i < l->mid->ops.count; i++)
-        l->mid->ops.items[i].alone = l->mid->ops.items[i].kind == MID_COPY;
-    return STATUS_OK;
+    return lower_input(l, op, 1, right, &fresh);
 }
 
 Status lower_gemm(Lower *l, uint32_t op)

@@ -158,27 +158,28 @@ static Status describe_failure(const Layout *layout, const TileProgram *program,
                                uint32_t bytes, const Blocked *blocked, size_t count)
 {
     const Request *request = &layout->requests->items[root];
-    uint64_t live = 0, largest = 0, room = 0;
+    uint64_t holes = 0, largest = 0, room = 0;
     for (uint32_t r = 0; r < layout->range_count; r++) {
         AddressRange range = layout->ranges[r];
-        if (request->interleaved && range.start < INTERLEAVED_BASE)
-            continue;
+        bool last = r + 1 == layout->range_count;
+        if (request->interleaved ? range.start < INTERLEAVED_BASE : layout->joined && last)
+            continue; /* joined: the last is part of the one before */
         room += range.end - range.start;
         uint64_t at = range.start;
         for (size_t i = 0; i < count; i++) {
             if (blocked[i].end <= at || blocked[i].start >= range.end)
                 continue;
             if (blocked[i].start > at) {
-                uint64_t hole = min_u32(blocked[i].start, range.end) - at;
+                uint64_t hole = blocked[i].start - at;
                 largest = hole > largest ? hole : largest;
+                holes += hole;
             }
             at = blocked[i].end;
         }
-        if (at < range.end && range.end - at > largest)
-            largest = range.end - at;
+        uint64_t hole = at < range.end ? range.end - at : 0;
+        largest = hole > largest ? hole : largest;
+        holes += hole;
     }
-    for (size_t i = 0; i < count; i++)
-        live += blocked[i].end - blocked[i].start;
     uint32_t tile = layout->tile;
     if (tile == LAYOUT_ALL_TILES)
         for (tile = 0; tile + 1 < program->tiles && request->bytes[tile] != request->max_bytes;)
@@ -194,7 +195,7 @@ static Status describe_failure(const Layout *layout, const TileProgram *program,
         "bytes are missing",
         tile, program->buffers.items[root].name, bytes,
         request->interleaved ? "interleaved" : "standard", request->align, lifetime,
-        (unsigned long long)live, (unsigned long long)room, (unsigned long long)largest,
+        (unsigned long long)(room - holes), (unsigned long long)room, (unsigned long long)largest,
         (unsigned long long)(bytes > largest ? bytes - largest : 0));
 }
 
@@ -274,9 +275,9 @@ Status layout_solve(Layout *layout, const TileProgram *program)
     }
     Status status = STATUS_OK;
     for (int attempt = 0; attempt < 3; attempt++) {
-        status_free(status);
         if (attempt == 2 && !join_regions(layout))
             break;
+        status_free(status);
         sort_items(layout, items, item_count, attempt == 1);
         status = place_items(layout, program, items, item_count, placed, fixed_count);
         if (status_ok(status))

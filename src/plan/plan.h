@@ -88,7 +88,6 @@ typedef struct OpPlan {
         spread; /* GEMM: bit j: operand j first goes to plan_spread_type, where long pieces start */
     uint8_t own; /* GEMM: bit j: the one copy of operand j that is stored (or spread) lies in shares
                     where it is wanted (plan_own_type), each in its place in the operand's buffer */
-    bool apart;  /* GEMM: the right operand comes in a phase of its own */
     uint8_t fused;                  /* Fusion; a fused operation has no kernel of its own */
     bool in_place;                  /* result overwrites operand 0 */
     double cycles, exchange_cycles; /* predicted, conversions of its operands included */
@@ -137,6 +136,7 @@ typedef struct PlanOptions {
     bool weights_once, pairs;
     bool io_row_major; /* inputs and outputs row-major, linear over the tiles; else as liked */
     uint32_t beam;     /* 0: default */
+    uint32_t reserve;  /* bytes of a tile to leave free beyond what code and rows need */
     const char *constraints; /* pins and excludes, see docs/planner.md; NULL: none */
     PlanReport *report;      /* filled when not NULL */
 } PlanOptions;

@@ -196,8 +196,6 @@ static void print_op(Text *text, const OpPlan *plan, bool inside)
         text_printf(text, " %u parts, %u copies", plan->rows, plan->columns);
     if (plan->slices > 1)
         text_printf(text, ", %u slices of K", plan->slices);
-    if (plan->apart)
-        text_append(text, ", operands in two phases");
     if (plan->in_place)
         text_append(text, ", in place");
     text_append(text, "\n");
@@ -279,7 +277,6 @@ static json_t *op_to_json(const OpPlan *plan)
     json_object_set_new(out, "slices", json_integer(plan->slices));
     json_object_set_new(out, "spread", json_integer(plan->spread));
     json_object_set_new(out, "own", json_integer(plan->own));
-    json_object_set_new(out, "apart", json_boolean(plan->apart));
     json_object_set_new(out, "scatter", json_string(plan_scatter_names[plan->scatter]));
     json_object_set_new(out, "columnPairs", json_boolean(plan->column_pairs));
     json_object_set_new(out, "gelu", json_boolean(plan->gelu));
@@ -374,31 +371,11 @@ static Status read_operand(const JsonPlace *place, OperandPlan *out)
 
 static Status read_op(Arena *arena, const JsonPlace *place, const Operation *operation, OpPlan *out)
 {
-    static const char *const keys[] = {"key",
-                                       "algorithm",
-                                       "fused",
-                                       "swapped",
-                                       "inPlace",
-                                       "rows",
-                                       "columns",
-                                       "inner",
-                                       "innerBlock",
-                                       "columnBlock",
-                                       "keyBlock",
-                                       "slices",
-                                       "resultStaging",
-                                       "columnPairs",
-                                       "gelu",
-                                       "scatter",
-                                       "apart",
-                                       "spread",
-                                       "own",
-                                       "cycles",
-                                       "exchangeCycles",
-                                       "operands",
-                                       "partial",
-                                       "result",
-                                       NULL};
+    static const char *const keys[] = {
+        "key",           "algorithm",      "fused",      "swapped",     "inPlace",  "rows",
+        "columns",       "inner",          "innerBlock", "columnBlock", "keyBlock", "slices",
+        "resultStaging", "columnPairs",    "gelu",       "scatter",     "spread",   "own",
+        "cycles",        "exchangeCycles", "operands",   "partial",     "result",   NULL};
     enum { LARGEST = 1 << 24 };
     const char *key;
     TRY(json_only(place, keys));
@@ -421,7 +398,6 @@ static Status read_op(Arena *arena, const JsonPlace *place, const Operation *ope
     TRY(json_u32(place, "own", 0, 3, &own));
     out->spread = (uint8_t)spread;
     out->own = (uint8_t)own;
-    TRY(json_bool(place, "apart", &out->apart));
     TRY(json_bool(place, "inPlace", &out->in_place));
     TRY(json_u32(place, "rows", 0, TILES, &out->rows));
     TRY(json_u32(place, "columns", 0, TILES, &out->columns));

@@ -82,10 +82,14 @@ static Status no_plan(const Planner *p, const Operation *o, Status why)
     if (!status_ok(why))
         return status_context(why, "%s: no plan", o->key);
     if (p->missing != UINT64_MAX)
-        return status_error("%s: no plan fits into a tile's memory: the best needs %llu bytes more "
-                            "than the %llu there are; use more than %u tiles",
-                            o->key, (unsigned long long)p->missing, (unsigned long long)p->budget,
-                            p->options->tiles);
+        return status_context(
+            status_error("%s: no plan fits into a tile's memory: the best needs %llu bytes more "
+                         "than the %llu there are",
+                         o->key, (unsigned long long)p->missing, (unsigned long long)p->budget),
+            p->options->tiles < TILES  ? "more than %u tiles are needed"
+            : p->options->weights_once ? "%u tiles are all there are: make the operands smaller"
+                                       : "%u tiles are all there are: store parameters once",
+            p->options->tiles);
     return status_error("%s: no plan", o->key);
 }
 
@@ -287,6 +291,7 @@ Status plan_search(Arena *arena, const Graph *graph, const PlanOptions *options,
     Planner p = {.arena = arena, .graph = graph, .options = options, .pool = pool ? pool : own};
     p.beam = options->beam ? min_u32(options->beam, MOST_BEAM) : DEFAULT_BEAM;
     p.budget = PLANNED_DATA - CODE_AND_ROWS;
+    p.budget -= min_u32(options->reserve, (uint32_t)p.budget);
     p.missing = UINT64_MAX;
     p.costs.pairs = options->pairs;
     p.uses = arena_array(arena, uint32_t, graph->values.count);
