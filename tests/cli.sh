@@ -1,27 +1,7 @@
 #!/bin/sh
 # cli.sh COMMAND - the verbs as a user meets them: what they print, their exit status, bad input.
-set -u
-stack=$1
-cd "$(dirname "$0")/.."
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export IPU_STACK_CACHE=$work/cache
+. "$(dirname "$0")/expect.sh"
 weights=models/digits-vit/digits-vit.safetensors
-failures=0
-
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
-# expect STATUS PATTERN COMMAND...: exit status, and a pattern in what is printed (both streams)
-expect() {
-    status=$1 pattern=$2
-    shift 2
-    "$@" >"$work/out" 2>&1
-    got=$?
-    [ "$got" = "$status" ] || { fail "$* gave $got, not $status"; cat "$work/out"; }
-    grep -q -e "$pattern" "$work/out" || { fail "$* does not print $pattern"; cat "$work/out"; }
-}
 
 expect 2 "usage" "$stack"
 expect 0 "usage" "$stack" --help

@@ -1,23 +1,8 @@
 #!/bin/sh
 # cli_explain.sh IPU-STACK - explain as a user meets it: narrowing in every stage and form, figures of the
 # plan's steps, two programs compared, graphs for Graphviz. Runs in the project's folder.
-set -u
-stack=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
-expect() { # STATUS PATTERN COMMAND...: exit status, and a pattern in what is printed (both streams)
-    status=$1 pattern=$2
-    shift 2
-    "$@" >"$work/out" 2>&1
-    got=$?
-    [ "$got" = "$status" ] || { fail "$* gave $got, not $status"; head -20 "$work/out"; }
-    grep -q -e "$pattern" "$work/out" || { fail "$* does not print $pattern"; head -20 "$work/out"; }
-}
-lacks() { # PATTERN: not in the last output
-    ! grep -q -e "$1" "$work/out" || { fail "prints $1"; grep -e "$1" "$work/out" | head -3; }
-}
+. "$(dirname "$0")/expect.sh"
+
 model=models/digits-vit.json
 weights=models/digits-vit/digits-vit.safetensors
 "$stack" build $model --weights $weights -o "$work/a.ipuexe" >/dev/null || fail build

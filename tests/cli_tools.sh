@@ -1,27 +1,8 @@
 #!/bin/sh
 # cli_tools.sh COMMAND - the verbs of the low-level toolchain as a user meets them: as, dis, link, obj, sim,
 # kernel. What they write, their messages with places, exit status 0, 1 (the work failed), 2 (usage).
-set -u
-stack=$1
-cd "$(dirname "$0")/.."
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export IPU_STACK_CACHE=$work/cache
-failures=0
+. "$(dirname "$0")/expect.sh"
 
-fail() {
-    echo "FAILED: $*"
-    failures=$((failures + 1))
-}
-# expect STATUS PATTERN COMMAND...: exit status, and a pattern in what is printed (both streams)
-expect() {
-    status=$1 pattern=$2
-    shift 2
-    "$@" >"$work/out" 2>&1
-    got=$?
-    [ "$got" = "$status" ] || { fail "$* gave $got, not $status"; head -20 "$work/out"; }
-    [ -z "$pattern" ] || grep -q -e "$pattern" "$work/out" || { fail "$* does not print $pattern"; head -20 "$work/out"; }
-}
 same() {
     cmp -s "$1" "$2" || { fail "$3"; diff "$1" "$2" | head -5; }
 }

@@ -93,11 +93,11 @@ static void check_numbers(const Graph *graph, TestData *data, float **out, doubl
     }
 }
 
-/* What compile says before anything ran: within 1 %, and some cycles where there are few. */
+/* What compile says before anything ran: within 1 %. */
 static void check_price(double priced, uint64_t cycles)
 {
     print_message("priced %.0f cycles, simulated %llu\n", priced, (unsigned long long)cycles);
-    assert_true(fabs(priced - (double)cycles) <= 0.01 * (double)cycles + 25);
+    assert_true(fabs(priced - (double)cycles) <= 0.01 * (double)cycles);
 }
 
 static void check_plan_on_device(const Graph *graph, const PlanOptions *plan, double limit)
