@@ -153,14 +153,6 @@ typedef struct Chain {
     int32_t items; /* 64-bit */
 } Chain;
 
-static bool same_receivers(const Problem *problem, const Message *a, const Message *b)
-{
-    bool same = a->source == b->source && a->count == b->count;
-    for (uint32_t i = 0; same && i < a->count; i++)
-        same = problem->ends[a->first + i].tile == problem->ends[b->first + i].tile;
-    return same;
-}
-
 /* Can it be (a piece of) a 64-bit message? Too short a piece leaves no event for its pointer. */
 static bool even(const Problem *problem, uint32_t m)
 {
@@ -176,7 +168,7 @@ static Chain find_chain(const Problem *problem, uint32_t first)
         return chain;
     for (uint32_t m = first + 1; m < problem->count && even(problem, m); m++) {
         const Message *message = &problem->messages[m];
-        if (!same_receivers(problem, head, message) ||
+        if (!problem_same_way(problem, head, message) ||
             chain.items + (int32_t)message->words / 2 > SENDOFF_MAX)
             break;
         chain.count++;

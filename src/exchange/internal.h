@@ -65,6 +65,8 @@ void problem_pair(Problem *problem, uint32_t m, bool paired);
 /* Problem and starts of a finished schedule. */
 Status problem_from_schedule(const TileProgram *program, const PhaseSchedule *schedule,
                              Problem *problem, int32_t **start);
+/* From one tile to the same receivers, in the same order. */
+bool problem_same_way(const Problem *problem, const Message *a, const Message *b);
 /* Items, loads and bound after flags changed. */
 void problem_measure(Problem *problem);
 

@@ -138,10 +138,9 @@ void problem_pair(Problem *problem, uint32_t m, bool paired)
     }
 }
 
-static bool same_way(const Problem *problem, uint32_t m, uint32_t n)
+bool problem_same_way(const Problem *problem, const Message *a, const Message *b)
 {
-    const Message *a = &problem->messages[m], *b = &problem->messages[n];
-    bool same = a->paired && b->paired && a->source == b->source && a->count == b->count;
+    bool same = a->source == b->source && a->count == b->count;
     for (uint32_t i = 0; same && i < a->count; i++)
         same = problem->ends[a->first + i].tile == problem->ends[b->first + i].tile;
     return same;
@@ -158,10 +157,12 @@ Status problem_from_schedule(const TileProgram *program, const PhaseSchedule *sc
             problem_pair(problem, m, true);
     }
     problem_measure(problem);
-    for (uint32_t m = 1; m < problem->count; m++)
-        problem->messages[m].follows =
-            same_way(problem, m - 1, m) &&
-            (*start)[m] == (*start)[m - 1] + (int32_t)problem->messages[m - 1].items;
+    for (uint32_t m = 1; m < problem->count; m++) {
+        Message *message = &problem->messages[m], *before = message - 1;
+        message->follows = before->paired && message->paired &&
+                           (*start)[m] == (*start)[m - 1] + (int32_t)before->items &&
+                           problem_same_way(problem, before, message);
+    }
     problem_measure(problem);
     return STATUS_OK;
 }
